@@ -21,8 +21,11 @@ from discreet.ledger.account import Account
 from discreet.publication.agenda import list_missed, parse_agenda, read_agenda
 from discreet.publication.declared import Declared
 from discreet.publication.handover import verify_handover, write_handover
+from discreet.publication.outline import outline
 from discreet.publication.placing import write_sums
 from discreet.publication.verifying import verify_folder
+from discreet.question.domain import Kind
+from discreet.question.levels import Levels
 
 SCHEMA = """
 [budget]
@@ -54,6 +57,7 @@ kind = "hierarchy"
 of = "visits"
 by = ["age"]
 """
+STAGES = ["histograms", "distances", "pair tables"]
 ASKED = (
     "SELECT COUNT(*) FROM visits WHERE age < 7",
     "SELECT COUNT(*) FROM visits WHERE age BETWEEN 3 AND 12 AND city = 'Cork'",
@@ -294,6 +298,29 @@ def test_what_was_put_beside_a_publication_is_not_lost(tmp_path):
 def test_a_plan_that_is_not_understood_is_refused(document):
     with pytest.raises(InvalidParameter):
         parse_agenda(document)
+
+
+def test_what_nobody_could_read_is_refused_before_it_is_paid_for():
+    """From the declaration, at once: neither billions of sets nor of numbers are listed first."""
+
+    def declare(count: int, size: int, **settings: Any) -> list[str]:
+        ends = Fraction(0), Fraction(size - 1), Fraction(1)
+        levels = [
+            Levels(f"t.c{place}", Kind.INTEGER, size, False, None, *ends) for place in range(count)
+        ]
+        declared = Declared.of("wide", of="t", epsilon=1, **settings)
+        return [one.name for one in outline(declared, levels, declared.spend(rows_per_unit=1))]
+
+    with pytest.raises(InvalidParameter, match="94,966,795 tables were asked for"):
+        declare(220, 2, kind="marginals", ways=4)
+    with pytest.raises(InvalidParameter, match="up to 124,800,000 numbers"):
+        declare(40, 400, kind="marginals", ways=2)
+    with pytest.raises(InvalidParameter, match="up to 131,189,760 numbers"):
+        declare(40, 400, kind="synthetic")
+    with pytest.raises(InvalidParameter, match="up to 16,375,808,000 numbers"):
+        declare(2000, 400, kind="synthetic", margins=0)
+    assert declare(40, 400, kind="synthetic", margins=0) == STAGES
+    assert declare(25, 400, kind="synthetic") == [*STAGES, "certified margins", "typical margins"]
 
 
 # --- linear questions -----------------------------------------------------------------------------

@@ -33,7 +33,6 @@ from discreet.publication.measure import Measurement, Query
 from discreet.publication.outline import Outline
 from discreet.publication.placing import SUMS, is_plain, list_files, place_folder
 from discreet.publication.product import PLANNER, Product, make_product
-from discreet.publication.report import WORDING, write_card, write_report
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
 from discreet.publication.typed import counts_table, rows_table
@@ -44,6 +43,8 @@ from discreet.release.record import from_json, to_json
 FORMAT = "discreet release"
 CERTIFICATE, MEASUREMENTS = "certificate.json", "measurements.parquet"
 CARD, REPORT = "card.md", "report.html"
+WORDING = 1
+"""The version of the words of card and report: whoever changes one of them counts on."""
 MOST_BYTES = 2**28
 """Of a text that somebody hands over: a longer one is not read."""
 _MOST_NUMBERS = 10**8  # in all draws of a release, maps and matrices included
@@ -184,6 +185,8 @@ def _write_files(made: Made, folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv
+
+    from discreet.publication.report import write_card, write_report
 
     for name, table in data_files(made).items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -377,6 +380,7 @@ def _damaged_refusal(what: str) -> LedgerRefusal:
 
 
 __all__ = [
+    "WORDING",
     "Made",
     "Promise",
     "data_files",

@@ -17,13 +17,14 @@ from discreet.errors import DataRefusal, InvalidParameter
 from discreet.publication.declared import KINDS
 from discreet.publication.folder import (
     MOST_BYTES,
+    WORDING,
     Made,
     read_certificate,
     read_folder,
     write_folder,
 )
 from discreet.publication.placing import SUMS, find_changes, is_plain, place_folder
-from discreet.publication.report import STYLE, WORDING, describe_promise
+from discreet.publication.report import STYLE, describe_promise
 from discreet.publication.verifying import OTHER_WORDS, Checked, check_files, verify_made
 
 FORMAT = "discreet publication"

@@ -22,13 +22,17 @@ from discreet.publication.geography import Places
 from discreet.publication.gram import Prefixes, Ranges
 from discreet.publication.hierarchy import Hierarchy, bound_counts
 from discreet.publication.marginals import MarginalPlan, Subset, plan_marginals
-from discreet.publication.measure import Running, make_view
+from discreet.publication.measure import Doubles, Running, make_view
 from discreet.publication.spend import Spend
 from discreet.publication.strategy import Strategy, choose_kind, expected_rmse, plan_strategy
 from discreet.publication.synthetic import Settings, outline_stages, too_few
 from discreet.publication.workload import WorkloadPlan, plan_workload
 from discreet.question.levels import Levels
 
+MOST_CERTIFIED = 10**6
+"""Cells of a pair whose distance is bought."""
+_MOST_TOGETHER = 9 * 10**7  # numbers in all draws of a release: its readers have a limit, too
+_MOST_SETS = 20_000
 _MOST_STEPS = 4096
 _MOST_WEIGHTS = 2 * 10**7  # of all steps of a counter together
 
@@ -161,9 +165,8 @@ def _outline_synthetic(
     declared: Declared, columns: Sequence[Column], spend: Spend, settings: Settings
 ) -> list[Outline]:
     parts = divide_spend(declared, columns, spend)
+    _refuse_long(_count_pairs(columns, certified=len(parts) > 1))
     stages = outline_stages(columns, parts[0], settings=settings)
-    for pair in itertools.combinations(columns, 2):
-        make_view((0, 1), [np.arange(min(column.size, 64)) for column in pair])
     shares = [parts[0]] if len(stages) == 1 else parts[0].divide(settings.shares(parts[0].gaussian))
     found = [
         Outline(
@@ -184,6 +187,33 @@ def _outline_synthetic(
     return found
 
 
+def _count_pairs(columns: Sequence[Column], *, certified: bool) -> int:
+    """How many numbers the draws of all pairs hold at most, with what they are compared with."""
+    sizes = np.array([column.size for column in columns], dtype=np.float64)
+    total = _add_products(np.minimum(sizes, 64)) * 2
+    if certified:
+        for place, size in enumerate(sizes):
+            cells = size * sizes[place + 1 :]
+            total += float(cells[cells <= MOST_CERTIFIED].sum())
+    return int(total)
+
+
+def _add_products(sizes: Doubles) -> float:
+    """The sum of the products of all pairs."""
+    return float(sizes.sum() ** 2 - np.square(sizes).sum()) / 2
+
+
+def _refuse_long(numbers: int) -> None:
+    if numbers > _MOST_TOGETHER:
+        raise InvalidParameter(
+            "P2",
+            f"this release would hold up to {numbers:,} numbers; at most {_MOST_TOGETHER:,} are "
+            "measured together.",
+            why="it would be paid for, and nobody could read it.",
+            fix="publish fewer columns together, or coarser ones (cells), or with margins = 0.",
+        )
+
+
 def few_rows(rows: float) -> str:
     """What is said of a declared number of rows before, of a released one afterwards."""
     return (
@@ -195,9 +225,19 @@ def few_rows(rows: float) -> str:
 def list_sets(declared: Declared, columns: Sequence[Column]) -> list[Subset]:
     """The sets of columns that are asked for."""
     names = [column.name for column in columns]
-    if declared.sets:
-        return [tuple(sorted(names.index(name) for name in one)) for one in declared.sets]
-    return list(itertools.combinations(range(len(columns)), min(declared.ways, len(columns))))
+    ways = min(declared.ways, len(columns))
+    count = len(declared.sets) or math.comb(len(columns), ways)
+    if count > _MOST_SETS:
+        raise InvalidParameter(
+            "P2",
+            f"{count:,} tables were asked for; at most {_MOST_SETS:,} are published together.",
+            why="every table gets noise, and all of them share the price.",
+            fix="use fewer columns, fewer ways, or list the sets that are needed.",
+        )
+    found = [tuple(sorted(names.index(name) for name in one)) for one in declared.sets]
+    found = found or list(itertools.combinations(range(len(columns)), ways))
+    _refuse_long(sum(math.prod(columns[column].size for column in one) for one in found))
+    return found
 
 
 def plan_sets(declared: Declared, columns: Sequence[Column], spend: Spend) -> MarginalPlan:
@@ -361,6 +401,7 @@ def _no_node(path: str) -> InvalidParameter:
 
 
 __all__ = [
+    "MOST_CERTIFIED",
     "Outline",
     "check_counter",
     "divide_spend",

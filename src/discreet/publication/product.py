@@ -43,6 +43,7 @@ from discreet.publication.measure import (
     make_view,
 )
 from discreet.publication.outline import (
+    MOST_CERTIFIED,
     check_counter,
     divide_spend,
     few_rows,
@@ -64,8 +65,6 @@ from discreet.publication.tails import Draws
 from discreet.publication.typed import Placed, place_rows
 from discreet.publication.workload import answer_workload
 from discreet.question.levels import Levels
-
-_MOST_CERTIFIED = 10**6  # cells of a pair whose distance is bought
 
 PLANNER = 5
 """The version of the plans: what is made of released numbers must be made again for ever."""
@@ -203,7 +202,7 @@ def _buy_margins(
     if product.rows is None or product.histograms is None:
         raise TypeError("margins are those of rows")
     columns, rows = product.columns, product.rows
-    small = [p for p in pairs if columns[p[0]].size * columns[p[1]].size <= _MOST_CERTIFIED]
+    small = [p for p in pairs if columns[p[0]].size * columns[p[1]].size <= MOST_CERTIFIED]
     stages.turn_to("certified margins")
     certificate = None
     measured = dict(product.measured)

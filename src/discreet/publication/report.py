@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from discreet.publication.folder import Made
 
 
-WORDING = 1
-"""The version of the words of card and report: whoever changes one of them counts on."""
 _BARS = 24
 """Up to so many levels or pairs are bars."""
 _SERIES = ("released, noisy", "synthetic rows")
@@ -316,4 +314,4 @@ def _tables(made: Made) -> str:
     )
 
 
-__all__ = ["WORDING", "draw_column", "draw_pairs", "write_card", "write_report"]
+__all__ = ["draw_column", "draw_pairs", "write_card", "write_report"]

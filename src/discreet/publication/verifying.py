@@ -25,6 +25,7 @@ from discreet.publication.folder import (
     MEASUREMENTS,
     MOST_BYTES,
     REPORT,
+    WORDING,
     Made,
     data_files,
     read_certificate,
@@ -35,7 +36,7 @@ from discreet.publication.folder import (
 from discreet.publication.outline import outline
 from discreet.publication.placing import SUMS, find_changes, is_plain, list_entries
 from discreet.publication.product import find_settings
-from discreet.publication.report import WORDING, write_card, write_report
+from discreet.publication.report import write_card, write_report
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
 
