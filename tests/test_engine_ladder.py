@@ -194,6 +194,18 @@ def test_the_same_coins_give_the_same_answers(question, epsilon):
     assert compare(question, stays, epsilon, 15) == (15, 0)
 
 
+@pytest.mark.parametrize("crowd", [0.0, 120.0, 5000.0])
+def test_ends_that_are_one_need_no_cell_beside_them(crowd):
+    """Nine of ten values are the same, and others lie a step beside them: nothing is looked up."""
+    rng, rows = np.random.default_rng(9), 9000
+    step = 2.0**-7
+    beside = crowd + step * np.arange(1, 400) * (-1 if crowd == 5000 else 1)
+    cost = np.where(np.arange(rows) % 20 > 0, crowd, rng.choice(beside, rows))
+    ward = pa.array(np.array(["north", "south"])[np.arange(rows) % 2])
+    stays = pa.table({"person": np.arange(rows), "ward": ward, "cost": cost})
+    assert compare(ladder.TRIMMED, stays, Fraction(50), 5) == (5, 0)
+
+
 @pytest.mark.parametrize("question", [ladder.ALONE, ladder.TRIMMED])
 def test_what_lies_far_off_is_looked_up(question, monkeypatch):
     """Stretches that are too short change no answer: what they lack is measured again."""

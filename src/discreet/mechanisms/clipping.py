@@ -45,8 +45,9 @@ class ClippedSums:
         the distance of k from the interval [values above c, values above the candidate before c],
         and so for the lower end with values below, where k = ``beyond`` is public.  With ``trim``
         = t they are the t- and (1 - t)-quantiles (:class:`Quantiles`).  Values are clipped to the
-        ends (with ``trim``: those outside are left out) and measured from the lower one in N steps,
-        at most 2**(bits / degree), each of them 2**s of the values': u = 0 ... N, a fraction if
+        ends (with ``trim``: those outside are left out; ends that are one are released a step
+        apart, and what is not at the chosen one is left out) and measured from the lower one in N
+        steps, at most 2**(bits / degree), each 2**s of the values': u = 0 ... N, a fraction if
         s > 0.  Of each group the sums of C(d, j) u**j (N - u)**(d - j), j = 0 ... d, are rounded
         down and published with discrete Laplace noise of scale ``rows`` W / ``noise``, where
         W = N**d, and d + 1 more if s > 0.
@@ -162,10 +163,10 @@ class ClippedSums:
 
     def release_lumps(self, lumps: Lumps) -> Counted:
         """The same, of values of which some are told together."""
-        low, high = self._choose_ends(lumps)
-        noisy = self.law(low, high).release(
-            np.array(self._add_up(lumps, low, high), dtype=object), exact=True
-        )
+        chosen = self._choose_ends(lumps)
+        low, high = self._move_apart(*chosen)
+        sums = np.array(self._add_up(lumps, low, high, chosen), dtype=object)
+        noisy = self.law(low, high).release(sums, exact=True)
         return (low, high, *(int(one) for one in noisy))
 
     def score_ends(
@@ -198,26 +199,30 @@ class ClippedSums:
         else:
             chosen = self.quantiles
             low, high = map(int, chosen.release_ranked(lumps.rank(chosen.domain.shift)))
-        # Of what is released: ends that crossed change places, and lie apart.
-        low, high = min(low, high), max(low, high)
+        return min(low, high), max(low, high)  # those that crossed change places
+
+    def _move_apart(self, low: int, high: int) -> tuple[int, int]:
+        """The ends that are released: those chosen, a step apart if they are the same."""
         if low == high:
-            low, high = (low, high + 1) if high < self.span else (low - 1, high)
+            return (low, high + 1) if high < self.span else (low - 1, high)
         return low, high
 
     def add_up(
         self, position: NDArray[np.int64], count: NDArray[np.int64], low: int, high: int
     ) -> list[int]:
         """The exact sums of the values between two ends, which must not be published."""
-        return self._add_up(Lumps.of(position, count), low, high)
+        return self._add_up(Lumps.of(position, count), low, high, (low, high))
 
-    def _add_up(self, lumps: Lumps, low: int, high: int) -> list[int]:
-        inside = (lumps.first >= low) & (lumps.last <= high)
-        below, above = lumps.last < low, lumps.first > high
+    def _add_up(self, lumps: Lumps, low: int, high: int, chosen: tuple[int, int]) -> list[int]:
+        """With ``trim``, of the values between the ends as they were ``chosen``."""
+        least, most_kept = (low, high) if self.trim is None else chosen
+        inside = (lumps.first >= least) & (lumps.last <= most_kept)
+        below, above = lumps.last < least, lumps.first > most_kept
         if self.trim is None:  # what is clipped to an end may be told with what stands there
             below |= (lumps.last == low) & ~inside
             above |= (lumps.first == high) & ~inside
         if not np.all(inside | below | above):
-            return self._add_up(lumps.look_up(), low, high)
+            return self._add_up(lumps.look_up(), low, high, chosen)
         d, shift = self.degree, self.shift(low, high)
         most = self.width(low, high) << shift
         told = lumps.add_powers(inside, d)

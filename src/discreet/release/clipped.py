@@ -79,6 +79,8 @@ class Between:
         moved = find_moved(priced.plan.source, self.recipe.variable)
         if self.coarser:  # answers of earlier versions added values that were rounded to this grid
             moved += float(self.moments.variables[0].grid / 2)
+        if self.recipe.trim is not None and self.high - self.low == 1:
+            moved += float(self.recipe.variable.grid)  # perhaps one end, and nothing a step off it
         law = self.sums.law(self.low, self.high)
         beta = _tighten(beta, self.sums.count_rounded(self.low, self.high) / law.scale)
         if self.recipe.function == "SUM":
