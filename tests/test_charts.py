@@ -243,3 +243,25 @@ def test_the_command_line_draws(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert code == 0
     assert "Oslo" in out or "city" in out
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("last", "shown"),
+    [
+        ("2024-02-29T17:29:50", {"17:25", "17:25:30"}),
+        ("2024-02-29T23:10:00", {"18:00", "23:00"}),
+        ("2024-03-04T09:00:00", {"2 Mar", "12:00"}),
+        ("2027-03-04T09:00:00", {"2025", "Jul"}),
+    ],
+)
+def test_the_afternoon_is_no_morning(last, shown):
+    """What is written under a line over time is what a clock of 24 hours shows."""
+    points = [("2024-02-29T17:24:50", 0.1), (last, 0.2)]
+    drawn = charts.grammar.lines([("a", points)], x="", y="y", title="", x_scale="time")
+    written = re.findall(r">([^<>]+)</text>", drawn.svg())
+    assert shown <= set(written)
+    assert not re.search(r"\b05:2|[AP]M\b", " ".join(written))
+    rows = [{"group": at, "value": v, "low": v, "high": v} for at, v in points]
+    timeline = charts.grammar.timeline(rows, x="at", y="n", title="", series=None)
+    assert shown <= set(re.findall(r">([^<>]+)</text>", timeline.svg()))
+    timeline.altair()

@@ -629,3 +629,21 @@ def test_a_curator_publishes_and_whoever_has_a_key_asks_for_free(page, browser, 
     expect(other.get_by_role("alert")).to_contain_text("Q47")
     assert float(clinic.spent("rita")["epsilon"]) == 0
     other.context.close()
+
+
+def test_a_release_is_a_table_beside_the_editor_and_asked_there_for_free(page, clinic):
+    settings = {"by": ["smoker"], "epsilon": "0.5"}
+    made = {"name": "smokers", "kind": "hierarchy", "of": "patients", "settings": settings}
+    clinic.call("POST", "releases", made)
+    sign_in(page, clinic, clinic.analyst("rosa", epsilon="1"))
+    tables = page.locator("details.panel")
+    tables.get_by_text("smokers", exact=True).click()
+    expect(tables.get_by_role("button", name="Insert smokers")).to_be_visible()
+    compose(page, "SELECT smoker, COUNT(*) AS n FROM smokers GROUP BY smoker")
+    expect(page.get_by_label("Price", exact=True)).to_contain_text("free: it is public")
+    page.get_by_role("button", name="Ask (free)").click()
+    expect(page.get_by_role("article")).to_contain_text("±")
+    well_made(page, "ask-release")
+    page.get_by_role("link", name="Data").click()
+    expect(page.get_by_label("smokers", exact=True)).to_contain_text("release")
+    assert float(clinic.spent("rosa")["epsilon"]) == 0

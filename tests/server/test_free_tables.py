@@ -90,6 +90,27 @@ def test_the_ordinary_route_says_what_their_own_says(free, path, question):
     assert spent(free) == before
 
 
+@pytest.mark.parametrize(("path", "question"), ASKED)
+def test_before_it_is_asked_it_is_said_that_it_is_free(free, path, question):
+    key, before = free.person(), spent(free)
+    told = free.call("POST", "explain", {"question": question, "epsilon": "1"}, key=key).json()
+    assert (told["free"], told["outcome"]) == (True, "public")
+    assert told["columns"][1] == "n"
+    assert any("±" in note for note in told["notes"])
+    assert spent(free) == before
+
+
+def test_the_public_part_of_the_dataset_lists_them(free):
+    told = free.call("GET", "/v1/datasets/clinic", key=free.person()).json()
+    assert [table["name"] for table in told["tables"]] == ["visits"]
+    found = {table["name"]: table for table in told["free"]}
+    assert found.keys() >= {"cities", "smoking"}
+    assert all(table["free"] and table["public"] for table in found.values())
+    (city,) = found["cities"]["columns"]
+    assert (city["name"], city["values"]) == ("city", ["Aalborg", "Bergen", "Cork"])
+    assert found["smoking"]["unit_text"].startswith("survey")
+
+
 def test_who_may_not_ask_is_told_nothing(free):
     assert free.call("POST", "ask", {"question": CITIES}, key="wrong").status_code == 401
 

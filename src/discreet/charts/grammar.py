@@ -18,6 +18,21 @@ Row = Mapping[str, Any]
 WIDE, TALL = 560, 260
 _LETTER = 6.5
 """About how many pixels a letter of a label takes."""
+_MOMENTS = {
+    "labelOverlap": True,
+    "format": {
+        "year": "%Y",
+        "quarter": "%b",
+        "month": "%b",
+        "week": "%-d %b",
+        "date": "%-d %b",
+        "hours": "%H:%M",
+        "minutes": "%H:%M",
+        "seconds": "%H:%M:%S",
+    },
+}
+"""How moments are written, by what changes from one to the next: half past five in the afternoon is
+17:30, where the renderer by itself writes 05:30."""
 _LEGEND = {"title": None, "orient": "bottom", "labelLimit": WIDE, "symbolType": "stroke"}
 _DASHES = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]]
 
@@ -85,8 +100,7 @@ def _make_axis(title: str, scale: Scale) -> dict[str, Any]:
     """The axis that lines go along."""
     axis: dict[str, Any] = {"field": "x", "title": title}
     if scale == "time":
-        form = {"scale": {"type": "utc"}, "axis": {"labelOverlap": True}}
-        return axis | {"type": "temporal", **form}
+        return axis | {"type": "temporal", "scale": {"type": "utc"}, "axis": _MOMENTS}
     axis |= {"type": "quantitative", "scale": _make_scale(scale)}
     if scale == "log":  # whose ticks crowd
         axis["axis"] = {"labelOverlap": "greedy", "labelSeparation": 6}
@@ -293,10 +307,10 @@ def _make_scale(scale: Scale) -> dict[str, Any]:
 
 
 def _dates(values: Sequence[Row]) -> dict[str, Any]:
-    """How days are written: months where there is nothing else; moments as the renderer does."""
+    """How days are written: months where there is nothing else."""
     texts = [row["group"] for row in values]
     if any(len(text) > len("2024-02-29") for text in texts):
-        return {"labelOverlap": True}
+        return _MOMENTS
     months = all(text.endswith("-01") for text in texts)
     return {"labelOverlap": True, "format": "%b %Y" if months else "%-d %b %Y"}
 

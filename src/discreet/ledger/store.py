@@ -90,6 +90,10 @@ class Lookup:
     most: int = 1
     """As many of them."""
 
+    def name_parts(self) -> dict[str, str | int]:
+        """As a statement takes it; every transaction does."""
+        return {"one": self.one, "other": self.other, "first": self.first, "most": self.most}
+
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
@@ -272,9 +276,9 @@ class Store:
         """Begin alone, and read what is wanted: after the lock was taken, never before."""
         try:
             if isinstance(self._connection, PostgresConnection):
-                return self._connection.fetch_after(_ALONE, LOOKUP, asdict(wanted))
+                return self._connection.fetch_after(_ALONE, LOOKUP, wanted.name_parts())
             self._connection.execute(_IMMEDIATE)
-            return self._connection.execute(LOOKUP, asdict(wanted))
+            return self._connection.execute(LOOKUP, wanted.name_parts())
         except self._connection.failures as error:
             if _is_lock(error):
                 self._rollback()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from discreet.curate.free_tables import FreeTable
 from discreet.errors import Refusal
 from discreet.question.domain import Kind, Value
 from discreet.question.functions import FUNCTIONS
@@ -29,8 +30,8 @@ _KINDS = {
 }
 
 
-def schema_json(name: str, schema: Schema) -> dict[str, Any]:
-    """Everything about a dataset that anyone may know."""
+def schema_json(name: str, schema: Schema, free: Mapping[str, FreeTable]) -> dict[str, Any]:
+    """Everything about a dataset that anyone may know; ``free`` are its releases and surveys."""
     changed = schema.neighbours is Neighbours.CHANGE_ONE
     return {
         "name": name,
@@ -39,6 +40,7 @@ def schema_json(name: str, schema: Schema) -> dict[str, Any]:
         + ("changed in any way" if changed else "removed altogether"),
         "max_joined_rows_per_unit": schema.most_joined_rows,
         "tables": [_table_json(table) for table in schema.tables.values()],
+        "free": [_free_json(one) for one in free.values()],
         "functions": [
             {"name": f.name, "usage": f.usage, "meaning": f.meaning} for f in FUNCTIONS.values()
         ],
@@ -55,6 +57,7 @@ def _table_json(table: Table) -> dict[str, Any]:
     return {
         "name": table.name,
         "public": table.public,
+        "free": False,
         "unit": None if table.unit is None else list(table.unit),
         "entity": table.entity or (", ".join(own) or None),
         "unit_text": unit_text(table),
@@ -63,6 +66,11 @@ def _table_json(table: Table) -> dict[str, Any]:
         "blocks": list(table.blocks),
         "columns": [_column_json(column, column.name in own) for column in table.columns],
     }
+
+
+def _free_json(one: FreeTable) -> dict[str, Any]:
+    about = {"public": True, "free": True, "unit": None, "entity": None, "unit_text": one.about}
+    return _table_json(one.table) | about
 
 
 def unit_text(table: Table) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from discreet.server.models.base import Budget, Given
 
 
@@ -42,6 +44,7 @@ class Table(Given):
 
     name: str
     public: bool
+    free: bool = Field(description="a release or a survey: asked as a table is, for nothing")
     unit: list[str] | None
     entity: str | None
     unit_text: str
@@ -67,6 +70,7 @@ class Schema(Given):
     promise: str
     max_joined_rows_per_unit: int
     tables: list[Table]
+    free: list[Table] = Field(description="releases and surveys, which are there now")
     functions: list[Word]
     aggregates: list[Word]
     keywords: list[str]

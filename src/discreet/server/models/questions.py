@@ -136,6 +136,16 @@ class Explanation(Given):
     )
 
 
+class FreeExplanation(Given):
+    """What a release or a survey says costs nothing, and is told whoever asks."""
+
+    question: str
+    free: Literal[True]
+    outcome: Literal["public"]
+    columns: list[str]
+    notes: list[str]
+
+
 class CurvePoint(Given):
     """One offer, what it would cost, and how far off the answer may be."""
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from discreet.curate.free_tables import list_free_tables
 from discreet.release import record
 from discreet.release.amounts import budget_json
 from discreet.server import models
@@ -47,4 +48,9 @@ async def schema(request: Request, access: Anyone) -> Response:
             "role": access.grant.role,
         }
         return Response(encode_json(exact), media_type=RECORD)
-    return json_response(await run_in_threadpool(schema_json, access.dataset.name, declared))
+
+    def tell() -> Response:
+        free = list_free_tables(access.dataset.curator)
+        return json_response(schema_json(access.dataset.name, declared, free))
+
+    return await run_in_threadpool(tell)

@@ -64,17 +64,30 @@ _FORMS: dict[int | str, dict[str, Any]] = {
 
 @router.post(
     "/explain",
-    response_model=models.Explanation,
+    response_model=models.Explanation | models.FreeExplanation,
     responses={200: {"content": {RECORD: {}}, "description": "price and margins; free"}},
 )
 async def explain(request: Request, ask: models.Ask, access: Asker, server: Server) -> Response:
-    """What a question would cost and how good its answer would be; free."""
+    """What a question would cost and how good its answer would be; free.
+
+    Of a release or a survey it says that it is free, and what its margins promise.
+    """
     exact = negotiate(request, "application/json", RECORD) == RECORD
+    if not exact:
+        told = await access.dataset.tell(ask.question, str(ask.confidence), access.key_id)
+        if told is not None:
+            return json_response(_explain_told(ask.question, told))
     explained = _explain_exactly if exact else _explain
     sent = await access.dataset.explain(lambda: explained(ask, access), access.key_id)
     if not exact:
         server.read.keep(request, access.dataset.name, ask)
     return sent
+
+
+def _explain_told(question: str, told: Told) -> dict[str, Any]:
+    """What is said of a question about a release or a survey before it is asked."""
+    said = {"question": question, "free": True, "outcome": "public"}
+    return {**said, "columns": list(told.columns), "notes": list(told.notes)}
 
 
 def _explain(ask: models.Ask, access: Access) -> Response:

@@ -18,7 +18,8 @@ const PAUSE = 250;
  * @param {Shown} state
  */
 export async function ask(main, state) {
-  const { dataset, schema } = state;
+  const { dataset } = state;
+  const schema = { ...state.schema, tables: [...state.schema.tables, ...state.schema.free] };
   state.draft ??= { question: schema.examples[0] ?? "", mode: "epsilon", amount: "0.1", delta: "", choice: "" };
   const draft = state.draft;
   const price = h("div", { class: "price", "aria-live": "polite" });
@@ -58,9 +59,15 @@ export async function ask(main, state) {
     }
     try {
       const asked = body(draft);
+      /** @type {Api.Explanation | Api.FreeExplanation} */
       const found = await post("POST", of(dataset.name, "explain"), asked, { signal });
       priced = JSON.stringify(asked);
       editor.underline(null);
+      if (!("price" in found)) { // of a release or a survey
+        slide.hide();
+        button.textContent = "Ask (free)";
+        return show(price, quotedFree(found));
+      }
       if (!draft.choice || known.question !== draft.question) known = { question: draft.question, choices: found.choices };
       show(price, quoted(found, known.choices, draft, (choice) => { draft.choice = choice; quote(); }));
       button.textContent = found.free ? "Ask (free)" : "Ask";
@@ -105,8 +112,9 @@ export async function ask(main, state) {
           h("progress", { max: "1", value: job.progress })))});
       draft.choice = "";
       if ("cost" in answer) { // of a release or a survey
-        show(result, table("Answer", answer.columns, answer.cells), answer.notes.map((words) => h("p", { class: "quiet" }, words)));
-        tell(answer.notes.join(" "));
+        show(result, h("article", { class: "card" }, h("h2", {}, "Answer"), table("What it says", answer.columns, answer.cells),
+          answer.notes.map((words) => h("p", { class: "quiet" }, words))));
+        tell(answer.notes.join(" "), { seen: true });
         return;
       }
       show(result, answerView(answer, dataset.name, asked));
@@ -308,6 +316,13 @@ const WAYS = { free: "Free", improve: "Improve", new: "New" };
 export function wayOf(choice) {
   if (choice.free) return "free";
   return choice.source.startsWith("improves") ? "improve" : "new";
+}
+
+/** @param {Api.FreeExplanation} found */
+function quotedFree(found) {
+  return [h("p", { class: "cost" }, h("span", { class: "label" }, "Price "), h("b", {}, "nothing"), " ",
+    h("span", { class: "badge free" }, "free: it is public")),
+  h("ul", {}, found.notes.map((note) => h("li", {}, note)))];
 }
 
 /**

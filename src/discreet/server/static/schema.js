@@ -5,13 +5,16 @@ import { h, show, table } from "./dom.js";
 
 const FEW_VALUES = 40;
 
+/** @param {Api.Table} t */
+const badge = (t) => h("span", { class: `badge ${t.public ? "free" : "yes"}` }, t.free ? "free" : t.public ? "public" : "private");
+
 /** @param {HTMLElement} main @param {import("./app.js").Shown} state */
 export async function schemaView(main, state) {
   const { schema } = state;
   show(main, h("h1", {}, "Data"),
     h("p", {}, `Everything here is public. What is promised: ${schema.promise}.`),
-    schema.tables.map((t) => h("section", { class: "card", "aria-label": t.name },
-      h("h2", {}, t.name, " ", h("span", { class: `badge ${t.public ? "free" : "yes"}` }, t.public ? "public" : "private")),
+    [...schema.tables, ...schema.free].map((t) => h("section", { class: "card", "aria-label": t.name },
+      h("h2", {}, t.name, " ", badge(t)),
       t.unit_text ? h("p", {}, t.unit_text) : null,
       t.blocks.length ? h("p", {}, `Blocks: ${t.blocks.join(", ")}. A question that cannot touch a block does not pay for it.`) : null,
       table(`Columns of ${t.name}`, ["column", "type", "what it may hold"],
@@ -39,7 +42,7 @@ export function schemaPanel(schema, insert) {
   const wide = window.matchMedia("(min-width: 64rem)").matches;
   return h("details", { class: "panel card", open: wide }, h("summary", {}, h("h2", {}, "Tables")),
     schema.tables.map((t, i) => h("details", { open: i === 0 },
-      h("summary", {}, h("b", {}, t.name), " ", h("span", { class: `badge ${t.public ? "free" : "yes"}` }, t.public ? "public" : "private")),
+      h("summary", {}, h("b", {}, t.name), " ", badge(t)),
       h("p", { class: "actions" }, put(quoteName(t.name), `Insert ${t.name}`, t.unit_text)),
       h("ul", {}, t.columns.map((c) => h("li", {},
         put(quoteName(c.name), c.name, `Insert ${c.name}`), h("small", {}, c.text),
