@@ -164,8 +164,8 @@ async def ask(
     confidence = str(ask.confidence)
     sent = await run_in_threadpool(_send_answer, outcome, access, form, confidence, drawing)
     if key is not None and outcome.replayed and outcome.id is not None:
-        told = encode_json([outcome.id, outcome.text])
-        await run_in_threadpool(keep_told, access.dataset, access.grant, ask, "ask", key, told)
+        kept = encode_json([outcome.id, outcome.text])
+        await run_in_threadpool(keep_told, access.dataset, access.grant, ask, "ask", key, kept)
     return sent
 
 
