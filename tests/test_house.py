@@ -49,7 +49,7 @@ def test_few_words_are_to_be_learned():
 
 MOST_LINES = {"function": 60, "file": 800}
 LONG_FILES = {
-    "curate/curator.py": (960, "the order of events of a question, and the face that it has"),
+    "curate/curator.py": (940, "the order of events of a question, and the face that it has"),
 }
 """Files that are longer, by how much at most, and why."""
 

@@ -46,13 +46,13 @@ from discreet.curate.steps import (
     Paid,
     PaidStatement,
     Planned,
+    make_fresh_key,
 )
 from discreet.engine.opening import open_engine
 from discreet.engine.protocol import C, Engine, describe_failure
 from discreet.errors import (
     BudgetRefusal,
     DataRefusal,
-    InvalidParameter,
     QuestionRefusal,
     Refusal,
 )
@@ -682,7 +682,9 @@ class Curator(Procedures):
         if isinstance(question, Question):
             return question, False
         if not isinstance(question, str):
-            return _read_built(question), False
+            from discreet.question.builder.rows import read_built
+
+            return read_built(question), False
         try:
             if may_read_clock(question):  # today is not what it was yesterday
                 return self._parse_text(question, None)
@@ -901,23 +903,6 @@ def draw(
     raise describe_failure()
 
 
-def _read_built(question: object) -> Question:
-    """The question that was built in Python."""
-    from discreet.question.builder import Query
-
-    if isinstance(question, Query):
-        try:
-            return question.question()
-        except RecursionError:
-            raise depth_refusal() from None
-    raise InvalidParameter(
-        "P4",
-        f"an object of type {type(question).__name__} is not a question.",
-        why="only what is known to be asked can be bounded for each person in the data.",
-        fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
-    )
-
-
 def describe_rows(plan: Plan) -> About:
     """Which rows a plan measures, as later questions look for its answer."""
     rows = BaseRows.of(plan.source)
@@ -934,11 +919,6 @@ def describe_rows(plan: Plan) -> About:
 def _digest(value: object) -> str:
     text = canonical_json(to_json(value), ascii_only=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
-def make_fresh_key(key: str, number: int) -> str:
-    """The key of the same measurement, made anew for the ``number``-th time."""
-    return hashlib.sha256(f"{key} fresh {number}".encode()).hexdigest()
 
 
 def write_text(question: Question) -> str:

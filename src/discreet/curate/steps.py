@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -140,3 +141,8 @@ class PaidStatement:
         """What is to be computed, each charge once."""
         found = {part.receipt.id: part for part in self.parts if isinstance(part, Paid)}
         return tuple(found.values())
+
+
+def make_fresh_key(key: str, number: int) -> str:
+    """The key of the same measurement, made anew for the ``number``-th time."""
+    return hashlib.sha256(f"{key} fresh {number}".encode()).hexdigest()

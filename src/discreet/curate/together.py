@@ -10,6 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.loss import Loss
+from discreet.curate.steps import make_fresh_key
 from discreet.engine.protocol import C, Compiled, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import canonical_json
@@ -181,7 +182,6 @@ def _make_fresh(
     curator: Curator, planned: PlannedBatch, analyst: str, version: str
 ) -> PlannedBatch:
     """The same questions under a key that no answers have: measured again, and charged again."""
-    from discreet.curate.curator import make_fresh_key
 
     number, found = 0, planned
     while curator.account.find(found.request(analyst, curator, version)) == "stored":

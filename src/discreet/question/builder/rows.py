@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from discreet.errors import InvalidParameter
 from discreet.question.builder.formula import Descending, Formula, col, of, tree_of
 from discreet.question.catalogue import Known
 from discreet.question.question import Question
-from discreet.question.sql import parse
+from discreet.question.sql import depth_refusal, parse
 from discreet.question.sql.dialect import PrivacyClause, write_text
 
 
@@ -210,3 +211,18 @@ class Query:
     def question(self) -> Question:
         """The question, or a refusal that underlines the place in its SQL."""
         return parse(self.sql, self.known)
+
+
+def read_built(asked: object) -> Question:
+    """The question that was built in Python."""
+    if not isinstance(asked, Query):
+        raise InvalidParameter(
+            "P4",
+            f"an object of type {type(asked).__name__} is not a question.",
+            why="only what is known to be asked can be bounded for each person in the data.",
+            fix="ask in SQL, or build it to its end: curator.table('visits').agg(n=count()).",
+        )
+    try:
+        return asked.question()
+    except RecursionError:
+        raise depth_refusal() from None
