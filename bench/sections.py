@@ -31,6 +31,7 @@ SECTIONS: dict[str, list[str]] = {
     "ledger": ["ledger"],
     "reach": ["reach"],
     "watching": ["watching", "--rows", "10000000", "--questions", "100000", "--together", "10000"],
+    "watching-law": ["watching", "--rows", "10000000", "--law", "400"],
     "watching-groups": ["watching", "--rows", "10000000", "--questions", "100000", "--grouped"],
     "yardsticks": ["yardsticks", "--rows", "10000000", "--requests", "2560", "--questions", "192"],
     "server": ["server"],
