@@ -38,7 +38,12 @@ def test_a_killed_engine_is_replaced(server):
     def ask(number):
         question = f"SELECT COUNT(*) AS n FROM visits WHERE age < 90 AND remark <> 'k{number}'"
         body = {"question": question, "epsilon": str(PRICE), "wait_s": 60}
-        outcomes.append(server.call("POST", "ask", body, key=key))
+        found = server.call("POST", "ask", body, key=key)
+        status, told = found.status_code, found.json()
+        while status == 202:  # a slow machine: what was charged is waited for, and not asked again
+            told = server.call("GET", f"jobs/{told['id']}?wait_s=60", key=key).json()
+            status = {"done": 200, "failed": 424}.get(told["state"], 202)
+        outcomes.append((status, told.get("code")))
 
     def kill():
         wait_until(lambda: outcomes)
@@ -51,10 +56,9 @@ def test_a_killed_engine_is_replaced(server):
         list(threads.map(ask, range(40)))
     killer.join(PATIENCE_S)
     assert not killer.is_alive()
-    codes = {found.status_code for found in outcomes}
-    assert codes <= {200, 424, 503}, codes
-    charged = [found for found in outcomes if found.status_code in (200, 424)]
-    assert {found.json()["code"] for found in outcomes if found.status_code == 503} <= {"A17"}
+    assert {status for status, _ in outcomes} <= {200, 424, 503}
+    charged = [status for status, _ in outcomes if status in (200, 424)]
+    assert {code for status, code in outcomes if status == 503} <= {"A17"}
     balance = server.call("GET", "balance", key=key).json()["analyst"]["spent"]
     assert Fraction(balance["epsilon"]) == len(charged) * PRICE
     ready(served)
@@ -68,7 +72,9 @@ def test_a_question_that_takes_too_long_is_given_up(server, monkeypatch):
     ready(served)
     (before,) = served.pool.pids
     monkeypatch.setattr(served.jobs, "_settings", replace(served.settings, time_limit_s=1e-6))
-    found = server.ask("SELECT AVG(age) AS a, VARIANCE(age) AS v FROM visits WHERE age < 61")
+    question = "SELECT AVG(age) AS a, VARIANCE(age) AS v FROM visits WHERE age < 61"
+    while (found := server.ask(question)).status_code == 503:  # no engine, while a new one starts
+        ready(served)
     assert (found.status_code, found.json()["code"]) == (424, "D1")
     monkeypatch.undo()
     ready(served)
