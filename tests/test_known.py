@@ -23,6 +23,8 @@ from discreet.known.derive import NotKnown, derive
 from discreet.known.released import Released
 from discreet.ledger import About, Ledger, Policy
 from discreet.mechanisms import Gaussian, Laplace, Staircase
+from discreet.price import Linear
+from discreet.price.margins import number_margin
 from discreet.price.summed import Summed, Term
 from discreet.release.derived import Derived
 from discreet.release.record import answer_from_bytes, answer_to_bytes
@@ -444,6 +446,24 @@ def test_what_no_group_tells_is_nothing_for_certain():
         )
         assert answer.charged == NOTHING
         assert answer.to_json()["cells"] == [["– (no people)", "0 ± 0"]]
+
+
+@pytest.mark.parametrize("part", [1, 300, 512, 1000])
+@pytest.mark.parametrize("beta", ["0.05", "1/3", "0.01"])
+def test_what_is_combined_is_rounded_to_where_its_truth_is(part, beta):
+    """A count is whole: it is off by more than m only if its noise is m and a half or more."""
+    coarse, fine = Laplace(sensitivity=1, epsilon="0.4"), Laplace(sensitivity=1, epsilon="0.7")
+    law = Summed((Term(coarse, 1, part), Term(fine, 1, 1024 - part)))
+    found = number_margin(Linear(0, (Fraction(1, 1024),), Fraction(1)), law, Fraction(beta))
+    one, other = (np.exp(-1 / float(noise.scale)) for noise in (coarse, fine))
+    places = np.arange(-200, 201)
+    masses = [(1 - p) / (1 + p) * p ** np.abs(places) for p in (one, other)]
+    off = np.abs(np.add.outer(part * places, (1024 - part) * places)) / 1024
+    chances = np.multiply.outer(*masses)
+    shown = np.floor(off + 0.5)  # a half is rounded away from what is true, at the worst
+    assert found == int(found)
+    assert chances[shown > found].sum() <= float(Fraction(beta)) + 1e-12
+    assert chances[shown > found - 1].sum() > float(Fraction(beta))
 
 
 def test_gaussian_sums_are_gaussian():

@@ -22,6 +22,7 @@ from discreet.question.builder import count
 from discreet.question.catalogue import Catalogue
 from discreet.question.offer import Offer
 from discreet.question.question import Question
+from discreet.question.schema import Schema
 from discreet.question.sql import parse
 from discreet.release.derived import Derived
 
@@ -310,3 +311,36 @@ def test_what_one_may_not_see_is_bought_by_each():
         assert {o.id for o in ada.origins}.isdisjoint(o.id for o in bob.origins)
         with pytest.raises(QuestionRefusal, match="Q43"):
             curator.ask("SELECT COUNT(*) AS n FROM visits WHERE sex = 'm'", analyst="curator")
+
+
+MESSAGES = """
+[tables.messages]
+unit = { any = ["sender", "receiver"] }
+entity = "person"
+max_rows_per_unit = 20
+max_rows_per_pair = 1
+crowding = { rho = 0.02, delta = 1e-9 }
+[tables.messages.columns]
+sender = "integer"
+receiver = "integer"
+kind = { type = "text", values = ["mail", "call"], nullable = false }
+"""
+
+
+def test_rows_of_two_people_that_let_others_in_cost_more_as_a_table():
+    """One who leaves a count of some rows takes them along; of a table, others come in besides."""
+    catalogue = Catalogue(Schema.from_text(MESSAGES))
+    asked = parse("SELECT COUNT(*) AS n FROM messages WHERE kind = 'mail'", catalogue)
+    wider = widen(asked, catalogue.multiplicity)
+    assert wider is not None
+    alone, table = (price(one, Offer.of(epsilon=1), catalogue) for one in (asked, wider))
+    assert (alone.sensitivities[0].l1, table.sensitivities[0].l1) == (20, 40)
+
+
+def test_people_of_a_pair_are_no_groups_of_a_table():
+    catalogue = Catalogue(Schema.from_text(MESSAGES))
+    asked = parse("SELECT COUNT(*) AS n FROM messages WHERE sender = 7", catalogue)
+    wider = widen(asked, catalogue.multiplicity)
+    assert wider is not None
+    with pytest.raises(QuestionRefusal, match="Q52"):
+        price(wider, Offer.of(epsilon=1), catalogue)

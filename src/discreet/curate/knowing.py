@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from discreet.question.question import Question
 
 
-_MORE = tuple(map(Fraction, ("1", "1.01", "1.02", "1.04", "1.08", "1.15", "1.25")))
-"""How much more is offered, in turn, until a margin is met."""
+LEAST_PART, MOST_PART, PARTS = 140, 800, 200
+"""From 0.7 to 4 times what variances ask for, in steps of a half in a hundred, what keeps a margin
+is looked for."""
 
 
 MOST_REFINED = 3
@@ -394,21 +395,28 @@ class Knowing:
         rest: Offer,
         planning: Planning,
     ) -> Planned | None:
-        """The measurement that ``rest`` buys; where a margin is wanted, so much more that it holds.
+        """The measurement that ``rest`` buys; where a margin is wanted, the least that keeps it.
 
         Noise of several draws has other tails than one draw of the same variance.
         """
+        question = planned.priced.question
+        if not spend.within:
+            return planning.again(question, rest)
         multiplicity = self._curator.engine.catalogue.multiplicity
-        for more in _MORE if spend.within else _MORE[:1]:
-            part = planning.again(planned.priced.question, _enlarge(rest, more))
-            if not spend.within:
-                return part
-            if more > 1 and _costs_as_much(part.priced, planned.priced):
-                return None
-            found = self.shelf.predict(planned.priced, used, part.priced, multiplicity=multiplicity)
-            if found is not None and meets(found, spend.within, spend.confidence):
-                return part
-        return None
+
+        def buy(parts: int) -> Planned:
+            return planning.again(question, _enlarge(rest, Fraction(parts, PARTS)))
+
+        def is_enough(parts: int) -> bool:
+            found = self.shelf.predict(
+                planned.priced, used, buy(parts).priced, multiplicity=multiplicity
+            )
+            return found is not None and meets(found, spend.within, spend.confidence)
+
+        if not is_enough(MOST_PART):
+            return None
+        part = buy(least_integer(is_enough, fails_at=LEAST_PART, holds_at=MOST_PART))
+        return None if _costs_as_much(part.priced, planned.priced) else part
 
     def refine(self, planned: Planned, parent: Known) -> TopUp:
         """Less noise of the same draws: charged is what it adds."""

@@ -58,7 +58,21 @@ def number_margin(recipe: Linear, mechanism: Noisy, beta: Fraction) -> float:
     if _is_certain(mechanism):  # a sum of nothing is zero, which is on every grid
         return 0.0
     rounds = any((c / recipe.grid).denominator != 1 for c in recipe.coefficients)
-    return linear_margin(recipe, mechanism, beta) + (float(recipe.grid) / 2 if rounds else 0.0)
+    found = linear_margin(recipe, mechanism, beta)
+    if rounds and isinstance(mechanism, Summed):
+        return _round_noise(found, float(recipe.grid))
+    return found + (float(recipe.grid) / 2 if rounds else 0.0)
+
+
+def _round_noise(margin: float, grid: float) -> float:
+    """The margin of a number on the grid that its truth is on, which its noise is rounded to.
+
+    It is off by more than m steps only if its noise is m and a half or more.
+
+    >>> _round_noise(79.4, 1.0), _round_noise(79.5, 1.0)
+    (79.0, 80.0)
+    """
+    return grid * (math.floor(margin / grid * (1 + 2.0**-40) - 0.5) + 1)
 
 
 def rounding_of(priced: Priced, index: int) -> Rounding | None:
