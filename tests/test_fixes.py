@@ -218,14 +218,33 @@ columns.ward = "text"
                 f"SELECT {name}(days > 50) FROM stays",
                 "SELECT COUNT_IF(days > 50) > 0 FROM stays",
             )
-            for name in ("BOOL_OR", "LOGICAL_OR")
+            for name in ("BOOL_OR", "LOGICAL_OR", "BOOLOR_AGG")
         ),
         *(
             (
                 f"SELECT {name}(days > 50) FROM stays",
                 "SELECT COUNT_IF(days > 50) = COUNT(days > 50) FROM stays",
             )
-            for name in ("BOOL_AND", "LOGICAL_AND", "EVERY")
+            for name in ("BOOL_AND", "LOGICAL_AND", "EVERY", "BOOLAND_AGG")
+        ),
+        ("SELECT COUTN(*) FROM stays", "SELECT COUNT(*) FROM stays"),
+        (
+            "SELECT ward, MEDAIN(days) FROM stays GROUP BY ward",
+            "SELECT ward, MEDIAN(days) FROM stays GROUP BY ward",
+        ),
+        ("SELECT AVERAGE(days) FROM stays", "SELECT AVG(days) FROM stays"),
+        (
+            "SELECT COUNT(*) FROM stays WHERE FLOR(days) = 3",
+            "SELECT COUNT(*) FROM stays WHERE FLOOR(days) = 3",
+        ),
+        ("SELCT COUNT(*) FROM stays", "SELECT COUNT(*) FROM stays"),
+        (
+            "SELECT ward, COUNT(*) FROM stays GRUOP BY ward",
+            "SELECT ward, COUNT(*) FROM stays GROUP BY ward",
+        ),
+        (
+            "SELECT ward, COUNT(*) AS n FROM stays WHERE n > 5 AND days > 2 GROUP BY ward",
+            "SELECT ward, COUNT(*) AS n FROM stays WHERE days > 2 GROUP BY ward HAVING n > 5",
         ),
         (
             "SELECT COUNT(*) FROM stays s WHERE s.ward <> 'Surgery'",

@@ -56,6 +56,11 @@ ANSWERED = [
     "(SELECT AVG(amount) FROM orders) GROUP BY buyer) AS b",
     "SELECT COUNT(*) * 100.0 / (SELECT COUNT(*) FROM orders) AS share FROM orders "
     "WHERE amount > (SELECT AVG(amount) FROM orders)",
+    "SELECT COUNT(*) AS n FROM orders a WHERE amount > (SELECT AVG(b.amount) FROM orders b "
+    "WHERE b.shop = a.shop AND b.pieces > 2)",
+    "SELECT a.shop, COUNT(*) AS n FROM orders a JOIN (SELECT shop, AVG(amount) AS mean FROM orders "
+    "GROUP BY shop) AS m ON m.shop = a.shop WHERE a.amount < m.mean GROUP BY a.shop ORDER BY "
+    "a.shop",
 ]
 
 
@@ -93,6 +98,25 @@ def test_each_is_charged_once_and_the_constant_is_what_was_released():
         assert again.column("n") == answer.column("n")
         assert curator.spent.epsilon == Fraction(6, 10)
         assert [column.name for column in curator.columns(ABOVE)] == ["n"]
+
+
+def test_a_number_for_each_group_is_charged_once_for_all_of_them():
+    text = (
+        "SELECT COUNT(*) AS n FROM orders a WHERE a.amount > (SELECT AVG(b.amount) FROM orders b "
+        "WHERE b.shop = a.shop)"
+    )
+    with make(9) as curator:
+        assert curator.explain(text, epsilon="0.6").loss.epsilon == Fraction(6, 10)
+        answer = curator.ask(text, epsilon="0.6")
+        assert curator.spent.epsilon == Fraction(6, 10)
+        means = curator.ask(
+            "SELECT shop, AVG(amount) AS m FROM orders GROUP BY shop", epsilon="0.3"
+        )
+        assert means.replayed
+        for shop, mean in zip(means.column("shop"), means.column("m"), strict=True):
+            assert f"a.shop = '{shop}' THEN {mean:.6f}"[:30] in answer.parts[0].text
+        assert curator.ask(text, epsilon="0.6").replayed
+        assert curator.spent.epsilon == Fraction(6, 10)
 
 
 def test_nothing_is_charged_if_all_of_it_cannot_be_paid():

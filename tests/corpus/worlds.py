@@ -161,6 +161,50 @@ district = "text"
 seats = { type = "integer", bounds = [0, 500] }
 """
 
+GYM = """
+[tables.members]
+unit = "member_id"
+max_rows_per_unit = 1
+[tables.members.columns]
+member_id = "integer"
+plan = { type = "text", values = ["basic", "plus", "vip"], nullable = false }
+joined = { type = "date", bounds = [2019-01-01, 2025-12-31], nullable = false }
+sex = { type = "text", values = ["F", "M"], nullable = false }
+weight = { type = "decimal", bounds = [40, 160] }
+club = { type = "text", values_from = "clubs.club", nullable = false }
+email = "text"
+
+[tables.checkins]
+unit = "member_id"
+max_rows_per_unit = 10
+[tables.checkins.columns]
+member_id = "integer"
+checkin_id = "integer"
+club = { type = "text", values_from = "clubs.club", nullable = false }
+entered = { type = "timestamp", bounds = [2025-01-01T00:00:00, 2025-12-31T23:59:59] }
+activity = { type = "text", values = ["weights", "swim", "yoga", "spin"], nullable = false }
+minutes = { type = "integer", bounds = [0, 240], nullable = false }
+calories = { type = "decimal", bounds = [0, 3000] }
+guest = { type = "boolean", nullable = false }
+
+[tables.payments]
+unit = "member_id"
+max_rows_per_unit = 4
+[tables.payments.columns]
+member_id = "integer"
+paid_on = { type = "date", bounds = [2025-01-01, 2025-12-31], nullable = false }
+amount = { type = "decimal", bounds = [0, 200], nullable = false }
+status = { type = "text", values = ["paid", "failed"], nullable = false }
+
+[tables.clubs]
+public = true
+unique = [["club"]]
+[tables.clubs.columns]
+club = "text"
+city = "text"
+area = { type = "integer", bounds = [0, 9000] }
+"""
+
 
 def _days(first: date, count: np.ndarray) -> list[date]:
     return [first + timedelta(days=int(n)) for n in count]
@@ -352,7 +396,63 @@ def library() -> dict[str, pd.DataFrame]:
     }
 
 
+def gym() -> dict[str, pd.DataFrame]:
+    rng, people = np.random.default_rng(5), 700
+    clubs = np.array(["Riverside", "Station", "Old Mill", "Park"])
+    who = np.repeat(np.arange(people), rng.integers(0, 11, people))
+    payers = np.repeat(np.arange(people), rng.integers(0, 5, people))
+    n, paid = who.size, payers.size
+    calories = np.round(rng.uniform(50, 1500, n))
+    calories[::13] = np.nan
+    weight = np.round(rng.uniform(45, 150, people), 1)
+    weight[::17] = np.nan
+    days = rng.permutation(np.tile(np.arange(365), paid // 365 + 1))[:paid]
+    return {
+        "members": pd.DataFrame(
+            {
+                "member_id": np.arange(people),
+                "plan": rng.choice(["basic", "plus", "vip"], people),
+                "joined": _days(date(2019, 1, 1), rng.integers(0, 2500, people)),
+                "sex": rng.choice(["F", "M"], people),
+                "weight": weight,
+                "club": clubs[rng.integers(0, 4, people)],
+                "email": [
+                    f"user{i}@{'mail.example' if i % 3 else 'post.example'}" for i in range(people)
+                ],
+            }
+        ),
+        "checkins": pd.DataFrame(
+            {
+                "member_id": who,
+                "checkin_id": np.arange(n),
+                "club": clubs[rng.integers(0, 4, n)],
+                "entered": _moments(datetime(2025, 1, 1), rng.choice(500_000, n, replace=False)),
+                "activity": rng.choice(["weights", "swim", "yoga", "spin"], n),
+                "minutes": rng.integers(5, 200, n),
+                "calories": calories,
+                "guest": rng.random(n) < 0.1,
+            }
+        ),
+        "payments": pd.DataFrame(
+            {
+                "member_id": payers,
+                "paid_on": _days(date(2025, 1, 1), days),
+                "amount": np.round(rng.uniform(10, 150, paid), 2),
+                "status": np.where(rng.random(paid) < 0.9, "paid", "failed"),
+            }
+        ),
+        "clubs": pd.DataFrame(
+            {
+                "club": clubs,
+                "city": ["Leeds", "Leeds", "York", "Hull"],
+                "area": [1200, 800, 650, 2000],
+            }
+        ),
+    }
+
+
 WORLDS = {
+    "gym": (GYM, gym),
     "hospital": (HOSPITAL, hospital),
     "flights": (FLIGHTS, flights),
     "ratings": (RATINGS, ratings),

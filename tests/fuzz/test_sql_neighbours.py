@@ -55,6 +55,7 @@ CONDITIONS = [
     "v.region <> ALL(SELECT MIN(name) FROM cities)",
     "(v.region, v.b) IN (('north', TRUE), ('west', FALSE))",
     "v.x > (SELECT AVG(u.x) FROM visits u)",
+    "v.x > (SELECT AVG(u.x) FROM visits u WHERE u.region = v.region)",
     "v.region IN (SELECT u.region FROM visits u GROUP BY u.region HAVING COUNT(*) > 3)",
 ]
 NUMBERS = [
@@ -83,6 +84,8 @@ AGGREGATES = [
     "COUNT(*) FILTER (WHERE v.x > 0)",
     "SUM({}) FILTER (WHERE v.b)",
     "CORR({}, v.y)",
+    "SKEWNESS({})",
+    "REGR_R2({}, v.y)",
     "MODE(v.region)",
     "SUM({}, contribution_bounds_per_group => (0, 4))",
     "SUM({}, contribution_bounds_per_group => (-3, 4))",
@@ -119,6 +122,10 @@ def sources(schema: Schema) -> list[str]:
             f"visits v LEFT JOIN people p ON {same} AND v.x > 1 AND p.age > 1",
             f"visits v SEMI JOIN people p ON {same} AND p.age > 1",
             f"visits v ANTI JOIN people p ON {same}",
+            f"visits v ASOF JOIN people p ON {same} AND v.x >= p.age",
+            f"visits v ASOF JOIN people p ON {same} AND v.x < p.age",
+            f"(SELECT {own}, MIN_BY(w.region, w.day) AS region, ARG_MAX(w.x, w.y) AS x, "
+            f"COUNT_IF(w.b) AS y FROM visits w GROUP BY {own}) v",
             f"(SELECT {own}, COUNT(*) FILTER (WHERE w.b) AS x, "
             f"SUM(w.y) FILTER (WHERE w.x > 1) AS y, BOOL_OR(w.x > 2) AS b "
             f"FROM visits w GROUP BY {own}) v",
@@ -154,6 +161,9 @@ def lists() -> list[str]:
         "AND k.n > 1",
         "(SELECT v.* FROM (VALUES ('north'), ('south')) AS k(name) LEFT JOIN visits v ON "
         "v.region = k.name WHERE k.name LIKE 'n%') v",
+        "(SELECT v.* FROM cities c LEFT JOIN visits v ON v.region = c.name WHERE c.pop > 1) v",
+        "generate_series(0, 3) AS k(n) LEFT JOIN visits v ON v.x = k.n",
+        "generate_series(0, 3) AS k(n) LEFT JOIN visits v ON v.x + 1 = k.n",
         "visits v CROSS JOIN (VALUES (1), (2), (3)) AS k(n)",
         "visits v CROSS JOIN UNNEST([1, 2]) AS n",
         f"visits v LEFT JOIN {most} c ON v.region = c.name",
@@ -205,6 +215,12 @@ AROUND = [
     "WITH q AS ({}) SELECT * FROM q UNION ALL SELECT * FROM q",
 ]
 """What is computed after the release: whatever it is, no question in it is measured otherwise."""
+PIVOTS = [
+    "SELECT * FROM visits PIVOT ({} FOR region IN ('north', 'west') GROUP BY b)",
+    "SELECT * FROM (SELECT region, b, x, y FROM visits) PIVOT ({} FOR region IN ('north'))",
+    "PIVOT visits ON region USING {} GROUP BY x",
+]
+PIVOTED = ["COUNT(*)", "SUM(x)", "AVG(y)"]
 GROUPINGS = ["{}"] * 6 + ["ROLLUP ({})", "CUBE ({}, v.b)"]
 
 
@@ -214,9 +230,13 @@ def questions(draw: Any, schema: Schema, part: str = "", within: str = "") -> st
         chosen: str = draw(st.sampled_from(values))
         return chosen
 
+    if not part and not within and not draw(st.integers(0, 11)):
+        return some(PIVOTS).format(some(PIVOTED))
     key = some(KEYS) if draw(st.booleans()) else ""
     count = draw(st.integers(0 if key else 1, 3))  # none: keys alone
     measured = [f"{some(AGGREGATES).format(some(NUMBERS))} AS a{i}" for i in range(count)]
+    if measured and not draw(st.integers(0, 5)):
+        measured.append("a0 / 2 AS half")
     options = some(OPTIONS)
     clause = f"WITH DIFFERENTIAL_PRIVACY OPTIONS({options}) " if options else ""
     text = f"SELECT {clause}{', '.join([*([f'{key} AS k'] if key else []), *measured])}"
@@ -230,14 +250,17 @@ def questions(draw: Any, schema: Schema, part: str = "", within: str = "") -> st
     return text if within else some(AROUND).format(text)
 
 
-def read(text: str, world: World) -> tuple[Question, ...]:
+def read(text: str, world: World, group: str = "north") -> tuple[Question, ...]:
     """Every question that is asked; what is asked first is given a value that it might have."""
     known = world.engine.catalogue
     asked = parse_statement(text, known).question
     if isinstance(asked, Question):
         return (asked,)
     if asked.first:
-        given = [("north",) if first.listed else (1,) for first in asked.first]
+        given = [
+            [(group, 1)] if first.keys else [group] if first.listed else [1]
+            for first in asked.first
+        ]
         asked = parse_statement(text, known, given=given).question
     return asked.questions if isinstance(asked, Statement) else (asked,)
 

@@ -111,6 +111,7 @@ SELECT COUNT(*) FROM visits v SEMI JOIN patients p ON v.patient_id = p.patient_i
 --> accepted
 --> values: count = COUNT(*)
 --> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
 
 SELECT c.name, COUNT(*) FROM cities c LEFT JOIN visits v ON v.city = c.name GROUP BY c.name;
 --> refused Q20
@@ -223,3 +224,53 @@ SELECT COUNT(*) AS n FROM visits a JOIN visits b ON a.patient_id = b.patient_id 
 --> values: n = COUNT(*)
 --> rows: at most 1200 of one unit
 --> price: refused Q45
+
+-- The latest row of the same patient, and what is looked up beside a row.
+SELECT AVG(p.birth_year) FROM visits v ASOF JOIN patients p ON p.patient_id = v.patient_id AND v.cost >= p.birth_year;
+--> accepted
+--> values: avg_birth_year = AVG(p.birth_year)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+SELECT COUNT(*) FROM visits v ASOF LEFT JOIN patients p ON p.patient_id = v.patient_id AND v.cost >= p.birth_year;
+--> refused Q19
+
+SELECT COUNT(*) FROM patients p CROSS JOIN LATERAL (SELECT SUM(v.cost) AS total FROM visits v WHERE v.patient_id = p.patient_id) AS l WHERE l.total > 100;
+--> accepted
+--> values: count = COUNT(*)
+--> rows: at most 1 of one unit
+--> price: ε = 0.5, ρ = 0.12246, δ = 0; Laplace
+
+SELECT k.n, COUNT(v.cost) AS visits FROM generate_series(1, 12) AS k(n) LEFT JOIN visits v ON MONTH(v.day) = k.n GROUP BY k.n;
+--> accepted
+--> groups: n (12 public)
+--> values: visits = COUNT(v.cost)
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace
+
+SELECT favourite, COUNT(*) AS n FROM (SELECT patient_id, MIN_BY(city, day) AS favourite FROM visits GROUP BY patient_id) AS s GROUP BY favourite;
+--> accepted
+--> groups: favourite (3 public and NULL)
+--> values: n = COUNT(*)
+--> rows: at most 1 of one unit
+--> price: ε = 0.5, ρ = 0.12246, δ = 0; Laplace
+
+SELECT COUNT(*) FROM visits a WHERE a.cost > (SELECT AVG(b.cost) FROM visits b WHERE b.city = a.city);
+--> accepted
+--> question 1: SELECT COUNT(*) AS count FROM visits AS a WHERE a.cost > CAST(NULL AS DOUBLE)
+--> question 2: SELECT b.city AS city, AVG(b.cost) AS avg_cost FROM visits AS b GROUP BY b.city
+--> computed: SELECT * FROM question.1
+--> price: ε = 0.5, ρ = 0.106572, δ = 0; Laplace / ε = 0.5, ρ = 0.106531, δ = 0; Laplace
+
+-- Misspelt, and refused with the whole question as it was meant.
+SELECT city, MEDAIN(cost) FROM visits GROUP BY city;
+--> refused Q9
+
+SELECT COUNT(*) FROM visits GRUOP BY city;
+--> refused Q2
+
+SELECT city, COUNT(*) AS n FROM visits WHERE n > 5 GROUP BY city;
+--> refused Q25
+
+SELECT BOOL_OR(cost > 500) FROM visits;
+--> refused Q32

@@ -50,10 +50,26 @@ SELECT CORR(cost, income) FROM visits;
 --> refused Q1
 
 SELECT REGR_R2(cost, age) FROM visits;
---> refused Q32
+--> accepted
+--> values: corr_cost = CORR(visits.cost, visits.age)
+--> after: computed regr_r2
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.106531, δ = 0; Laplace
 
 SELECT KURTOSIS(cost) FROM visits;
---> refused Q32
+--> accepted
+--> values: count = COUNT(visits.cost - 2500), avg = AVG(POWER(visits.cost - 2500, 4)), avg_2 = AVG(visits.cost - 2500), avg_3 = AVG(POWER(visits.cost - 2500, 3)), var_pop = VAR_POP(visits.cost - 2500)
+--> after: computed kurtosis
+--> rows: at most 20 of one unit
+--> price: ε = 0.499993, ρ = 0.0394441, δ = 0; Laplace, Laplace, Laplace
+
+SELECT city, SKEWNESS(age) AS lean FROM visits GROUP BY city;
+--> accepted
+--> groups: city (3 public and NULL)
+--> values: count = COUNT(visits.age - 60), avg = AVG(POWER(visits.age - 60, 3)), avg_2 = AVG(visits.age - 60), var_pop = VAR_POP(visits.age - 60)
+--> after: computed lean
+--> rows: at most 20 of one unit
+--> price: ε = 0.5, ρ = 0.0576016, δ = 0; Laplace, Laplace
 
 -- Many columns, measured together.
 SELECT REGR(cost, age) AS fit FROM visits;

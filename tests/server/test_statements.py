@@ -126,6 +126,21 @@ def test_what_cannot_be_computed_costs_nothing(server):
     assert spent(server, key) == 0
 
 
+def test_a_number_for_each_group_is_asked_first(server, remote):
+    """One question for all groups, and then a constant for each."""
+    text = (
+        "SELECT COUNT(*) AS n FROM visits a WHERE age < 53 AND age > "
+        "(SELECT AVG(b.age) FROM visits b WHERE b.city = a.city AND b.age < 53)"
+    )
+    answer = remote.ask(text, epsilon="0.5")
+    assert answer.paid.epsilon == Fraction(1, 2)
+    groups = "SELECT city, AVG(age) AS m FROM visits WHERE age < 53 GROUP BY city"
+    means = remote.ask(groups, epsilon="0.25")
+    assert means.replayed
+    assert f"{means.column('m')[0]:.6f}"[:8] in answer.parts[0].text
+    assert remote.ask(text, epsilon="0.5").column("n") == answer.column("n")
+
+
 def test_a_question_in_a_condition_is_asked_first(server, remote):
     """Paid for together by whoever asks; the constant is what was released."""
     text = (

@@ -72,11 +72,11 @@ class Statements:
         self.bind(statement)
         if not statement.first:
             return
-        shown = [describe_bound(self.bind(first.statement))[0] for first in statement.first]
-        if any(column.listed for column in shown):
+        shown = [describe_bound(self.bind(first.statement)) for first in statement.first]
+        if any(column.listed for columns in shown for column in columns):
             raise _several_answers()
-        kinds = [column.kind for column in shown]
-        for given in list_samples(kinds, [first.listed for first in statement.first]):
+        kinds = [[column.kind for column in columns] for columns in shown]
+        for given in list_samples(kinds, statement.first):
             self.bind(self._curator.parse_given(statement.text, given))
 
     # --- paying ------------------------------------------------------------------------------
@@ -153,13 +153,16 @@ class Statements:
         return curator.parse_given(statement.text, given)
 
     def _read_values(self, first: First, answers: Mapping[int, Answer]) -> list[Any]:
-        """What was asked first has answered: one value, or a list of them."""
+        """What was asked first has answered: one value, a list of them, or one for each group."""
         read, inner = self._curator.engine.public_rows, first.statement
         found = combine(
             self.bind(inner),
             [answers[number] for number in first.numbers],
             {public_name(name): read(name) for name in inner.tables},
         )
+        if first.keys:  # few, by what is declared
+            columns = [list(found.column(name)) for name in found.columns]
+            return list(zip(*columns, strict=True))
         values = list(found.column(found.columns[0]))
         if len(found.columns) != 1 or len(values) > (MOST_LISTED if first.listed else 1):
             raise _several_answers()

@@ -81,12 +81,13 @@ class First:
     """What is asked before the rest of a statement: its answer is a constant there.
 
     ``numbers`` are its questions among all of the statement's; ``listed``: all its rows are read,
-    and not one value.
+    and not one value; ``keys``: so many of its columns say of which group the last one is.
     """
 
     statement: Statement
     numbers: tuple[int, ...]
     listed: bool = False
+    keys: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ What is refused is shown with a question that would be accepted, if a rule of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -85,6 +84,7 @@ from discreet.question.sql.sources import Frame
 from discreet.question.sql.spelling import check_constants
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.windows import write_window
+from discreet.question.sql.wording import replace_words
 from discreet.question.statement import Statement
 
 MOST_CHARACTERS = 20_000
@@ -93,25 +93,10 @@ MOST_CHARACTERS = 20_000
 MOST_BRACKETS = 30
 """How many parentheses may be open at once."""
 
-_OTHER_WORDS = re.compile(r"\b(fetch|time|distinct\s+on)\b", re.IGNORECASE)
-"""Words of constructions that are written with others here."""
-
-_ONCE = re.compile(r"\b(mode|top_k|approx_top_count|approx_top_k)\s*\(\s*distinct\b", re.IGNORECASE)
-"""Words of an aggregate that counts each unit once for a value."""
-
 ASKS_THE_ACCOUNT = "estimate_remaining_dp_aggregates"
 """What Snowflake calls the function that asks the account; few do."""
 
-_IN_THE_WAY = re.compile(r"\bdistance_to_(maximum|reference)\b", re.IGNORECASE)
-"""Words of distances that are counts of units."""
-
-_SHORT = re.compile(
-    r"\b(semi|anti|pivot|sample|filter|bool\w*|logical_\w+|every|left\s+(outer\s+)?join)\b|\bcount\s*\(\s*\)",
-    re.IGNORECASE,
-)
-"""Words of shorthands that are written out."""
-
-_STARTS = {"SELECT", "WITH", "EXPLAIN", "(", "FROM"}
+_STARTS = {"SELECT", "WITH", "EXPLAIN", "(", "FROM", "PIVOT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +213,11 @@ def _read_statement(
     explain = isinstance(tree, Explain)
     if isinstance(tree, Explain):
         tree = tree.this
+    if isinstance(tree, exp.Pivot):  # DuckDB's statement: all that it shows
+        tree = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=tree)))
     check_size(tree)
     frame = Frame(reader, read_subquery)
-    _replace_words(tree, text, reader)
+    replace_words(tree, text, reader)
     if tree.find(exp.Order, exp.Window) is not None:  # it changes nothing else
         spell_out(tree)
     if tree.find(exp.CTE, exp.Subquery) is not None:
@@ -270,39 +257,6 @@ def _asks_the_account(tree: exp.Expr, text: str, reader: Reader) -> bool:
 
     name_accounts(tree, reader)
     return True
-
-
-def _replace_words(tree: exp.Expr, text: str, reader: Reader) -> None:
-    """Say in the words of the dialect what is said in others; few are typed so."""
-    if _OTHER_WORDS.search(text):
-        from discreet.question.sql.equivalents import respell
-
-        respell(tree)
-    if _SHORT.search(text):
-        from discreet.question.sql.shorthand import write_out
-
-        write_out(tree, reader)
-    if _may_use_names(tree):
-        from discreet.question.sql.shorthand import use_names
-
-        use_names(tree, reader)
-        check_size(tree)
-    if _ONCE.search(text):
-        from discreet.question.sql.once import count_once
-
-        count_once(tree, reader)
-    if _IN_THE_WAY.search(text):
-        from discreet.question.sql.distances import count_in_the_way
-
-        count_in_the_way(tree, reader)
-
-
-def _may_use_names(tree: exp.Expr) -> bool:
-    """Whether some SELECT gives a name that a column without a table is called by."""
-    given = {node.alias.casefold() for node in tree.find_all(exp.Alias)}
-    return bool(given) and any(
-        not node.table and node.name.casefold() in given for node in tree.find_all(exp.Column)
-    )
 
 
 def _read_more(tree: exp.Expr, frame: Frame, *, more: bool) -> Question | Statement:

@@ -85,7 +85,8 @@ NAMES: dict[str, str] = {
 
 UNKNOWN = {
     "ANY_VALUE", "ARG_MAX", "ARG_MIN", "ARRAY_AGG", "ARRAY_CONCAT_AGG", "BIT_AND", "BIT_OR",
-    "BIT_XOR", "BOOL_AND", "BOOL_OR", "COVARIANCE", "EVERY", "FIRST", "GROUP_CONCAT", "KURTOSIS",
+    "BIT_XOR", "BOOL_AND", "BOOL_OR", "BOOLAND_AGG", "BOOLOR_AGG", "COVARIANCE", "EVERY", "FIRST",
+    "GROUP_CONCAT", "KURTOSIS", "KURTOSIS_POP", "SKEW",
     "LAST", "LIST", "LISTAGG", "LOGICAL_AND", "LOGICAL_OR", "MAX_BY", "MIN_BY", "PERCENTILE_DISC",
     "PRODUCT", "QUANTILE_DISC", "REGR_COUNT", "REGR_R2", "SKEWNESS", "STRING_AGG",
     "APPROX_TOP_SUM", "ANON_AVG", "ANON_COUNT", "ANON_SUM",
@@ -459,12 +460,35 @@ def _misuse_refusal(node: exp.Expr, usage: str, reader: Reader) -> QuestionRefus
     )
 
 
+_ANY_REASON = "it would show one person's value, or one person could change it without bound."
+_DECIDES = "one person alone would make it true or false, and no noise lies between the two."
+_SHOWS = "it would show the value that one person has."
+_OF_NUMBERS = "what one person adds to it is bounded of numbers, each row for itself."
+_WHY = {
+    **dict.fromkeys(("SKEWNESS", "SKEW", "KURTOSIS", "KURTOSIS_POP"), _OF_NUMBERS),
+    **dict.fromkeys(("REGR_R2", "REGR_COUNT"), _OF_NUMBERS),
+    **dict.fromkeys(("BOOL_OR", "LOGICAL_OR", "BOOLOR_AGG", "BOOL_AND", "LOGICAL_AND"), _DECIDES),
+    **dict.fromkeys(("BOOLAND_AGG", "EVERY"), _DECIDES),
+    **dict.fromkeys(("MIN_BY", "MAX_BY", "ARG_MIN", "ARG_MAX"), _SHOWS),
+    **dict.fromkeys(("FIRST", "LAST", "ANY_VALUE"), _SHOWS),
+}
+"""What is wrong with those of which more can be said."""
+_WRITTEN = {
+    **{name: f"{name}(x)" for name in ("SKEWNESS", "SKEW", "KURTOSIS", "KURTOSIS_POP")},
+    **{name: f"{name}(y, x)" for name in ("REGR_R2", "REGR_COUNT")},
+}
+"""Those that are read off others, where they can be."""
+
+
 def _describe_unknown(node: exp.Expr, reader: Reader) -> QuestionRefusal:
+    name = str(aggregate_name(node))
     return reader.refusal(
         "Q32",
         node,
-        f"{aggregate_name(node)} is not an aggregate of the allow-list.",
-        why="it would show one person's value, or one person could change it without bound.",
+        f"{name} is of numbers in everybody's rows: {_WRITTEN[name]}."
+        if name in _WRITTEN
+        else f"{name} is not an aggregate of the allow-list.",
+        why=_WHY.get(name, _ANY_REASON),
         fix=f"use one of {', '.join(sorted(set(NAMES)))}.",
     )
 

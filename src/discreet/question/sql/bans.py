@@ -84,6 +84,20 @@ JOIN = Ban(
     "every row must keep exactly one owner, and its partner must be written down.",
     "write a JOIN b ON a.x = b.x, or a LEFT JOIN b ON a.x = b.x.",
 )
+_PIVOT = Ban(
+    "Q11",
+    "a PIVOT is read with what it groups by, of values that are listed.",
+    "of all its other columns each person would be a group, and values that nobody listed are "
+    "people's own.",
+    "none as it stands; PIVOT t ON x IN ('a', 'b') USING COUNT(*) GROUP BY y has both.",
+)
+_LATERAL = Ban(
+    "Q19",
+    "a LATERAL sub-query is read where it aggregates all rows it finds.",
+    "of one that finds rows themselves nothing says how many, and so how much a person adds.",
+    "none as it stands; of aggregates it is LATERAL (SELECT MAX(x) AS m FROM t WHERE t.unit = "
+    "s.unit) AS l, and the first row of each is ROW_NUMBER() OVER (PARTITION BY unit ORDER BY x).",
+)
 _CONSTANTS = Ban(
     "Q19",
     "constants stand beside one private table, with a name for each of their columns.",
@@ -125,7 +139,10 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
     exp.Intersect: SET,
     exp.Except: SET,
     (exp.Union, "by_name"): SET,
-    exp.Lateral: JOIN,
+    exp.Pivot: _PIVOT,
+    (exp.Table, "pivots"): _PIVOT,
+    (exp.Subquery, "pivots"): _PIVOT,
+    exp.Lateral: _LATERAL,
     exp.Unnest: _CONSTANTS,
     exp.Values: _CONSTANTS,
     (exp.Select, "laterals"): JOIN,

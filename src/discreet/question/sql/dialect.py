@@ -153,7 +153,9 @@ class QuestionParser(Parser):
         TokenType.RAW_STRING: Parser.PRIMARY_PARSERS[TokenType.STRING],
     }
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {}
-    STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {}
+    STATEMENT_PARSERS: ClassVar[dict[Any, Any]] = {
+        TokenType.PIVOT: lambda self: self._parse_simplified_pivot()
+    }
     PIPE_SYNTAX_TRANSFORM_PARSERS: ClassVar[dict[str, Any]] = {}
     TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
 

@@ -138,6 +138,16 @@ def _join_kind(join: exp.Join, reader: Reader) -> JoinKind:
         fix: str | Fix = reader.suggest_fix(
             join, swap_join_sides, "turn it around: b LEFT JOIN a ON ..."
         )
+    elif join.args.get("method") and not natural:
+        method = str(join.args["method"])
+        what = f"this {method} JOIN is none that can be written out."
+        why = (
+            "an ASOF JOIN looks among the same person's rows of a private table: it names what is "
+            "equal, the unit too, and one comparison of a column of each side."
+            if method == "ASOF"
+            else JOIN.why
+        )
+        raise reader.refusal(JOIN.code, join, what, why=why, fix=JOIN.fix)
     elif not conditioned:
         what = "a join without a condition pairs everybody with everybody."
         fix = reader.suggest_fix(join, move_where_to_join, "write a JOIN b ON a.x = b.x.")

@@ -3,7 +3,8 @@
 ``WHERE cost > (SELECT AVG(cost) FROM visits)`` compares each row with a number that is about
 everybody.  Asked by itself, that number is a question with a price; once it is released it is a
 constant like any other, and so is a released list in ``x IN (SELECT ...)``.  Before, a NULL of
-its kind stands in its place: enough to say what all of it costs.
+its kind stands in its place: enough to say what all of it costs.  A number for each group
+(:mod:`~discreet.question.sql.per_group`) is asked once for all of them.
 """
 
 from __future__ import annotations
@@ -17,14 +18,25 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
+from discreet.exact.records import dataclass
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
+from discreet.question.sql.per_group import (
+    Grouped,
+    group_correlated,
+    has_few_groups,
+    look_up_groups,
+    write_cases,
+)
 from discreet.question.sql.public_queries import write_value
 from discreet.question.sql.scalars import RELEASED
 from discreet.question.statement import First, Statement, list_columns
 
 Given = Sequence[Sequence[Any]]
-"""What the questions inside have answered, in the order in which they stand."""
+"""What the questions inside have answered, in the order in which they stand.
+
+One value, a list of them, or for each group its keys and its value.
+"""
 
 Read = Callable[[exp.Expr], Statement]
 """Reads a query as a statement, or refuses it."""
@@ -60,19 +72,34 @@ def may_be_nested(tree: exp.Expr) -> bool:
     """Whether a sub-query stands in a condition, or a name of WITH beside a table."""
     if any(where.find(exp.Subquery, exp.In) for where in tree.find_all(exp.Where)):
         return True
-    return tree.args.get("with_") is not None and tree.find(exp.Join) is not None
+    joins = list(tree.find_all(exp.Join))
+    return bool(joins) and (
+        tree.args.get("with_") is not None or any(isinstance(j.this, exp.Subquery) for j in joins)
+    )
 
 
-def list_samples(kinds: Sequence[Kind], listed: Sequence[bool]) -> Iterator[Given]:
+def list_samples(kinds: Sequence[Sequence[Kind]], asked: Sequence[First]) -> Iterator[Given]:
     """What questions in conditions might answer, some ways; those that give lists also nothing.
 
-    A statement that can be read with all of these can be read with what is released.
+    ``kinds`` are those of the columns of each.  A statement that can be read with all of these can
+    be read with what is released.
     """
     for number in range(3):
         yield [
-            ([] if number == 1 else _SAMPLES[kind]) if many else _SAMPLES[kind][number : number + 1]
-            for kind, many in zip(kinds, listed, strict=True)
+            _sample_groups(own, number)
+            if first.keys
+            else ([] if number == 1 else _SAMPLES[own[0]])
+            if first.listed
+            else _SAMPLES[own[0]][number : number + 1]
+            for own, first in zip(kinds, asked, strict=True)
         ]
+
+
+def _sample_groups(kinds: Sequence[Kind], number: int) -> list[tuple[Any, ...]]:
+    """Rows of keys and a value, the value one of the three; in the second way no row."""
+    keys = [_SAMPLES[kind] for kind in kinds[:-1]]
+    value = _SAMPLES[kinds[-1]][number]
+    return [] if number == 1 else [(*(key[n] for key in keys), value) for n in (0, 2)]
 
 
 def read_nested(
@@ -84,24 +111,44 @@ def read_nested(
     """
     root = tree.copy()
     _look_up_single_rows(root)
+    look_up_groups(root)
     found = _find_asked(root, read)
     if not found or (given is not None and len(given) != len(found)):
         return None
     if given is not None:
         around = read(_fill(root, found, [list(values) for values in given]))
-        return replace(around, questions=_join_questions(around, [s for _, s in found])[0])
-    kinds = [_kind_of(asked, catalogue) for _, asked in found]
+        return replace(around, questions=_join_questions(around, [f.asked for f in found])[0])
+    kinds = [_kind_of(one.asked, catalogue) for one in found]
     if None not in kinds:  # a value, unlike NULL, must be of the right kind
-        read(_fill(root, found, [_SAMPLES[kind][:1] for kind in kinds if kind is not None]))
+        sampled = [
+            [(*one.grouped.outside, _SAMPLES[kind][0])] if one.grouped else _SAMPLES[kind][:1]
+            for one, kind in zip(found, kinds, strict=True)
+            if kind is not None
+        ]
+        read(_fill(root, found, sampled))
     around = read(_fill(root, found, [[None] for _ in found], kinds))
     if around.levels:
         return None
-    questions, numbers = _join_questions(around, [asked for _, asked in found])
+    questions, numbers = _join_questions(around, [one.asked for one in found])
     first = tuple(
-        First(asked, own, isinstance(part, exp.In))
-        for (part, asked), own in zip(found, numbers, strict=True)
+        First(one.asked, own, isinstance(one.part, exp.In), one.keys)
+        for one, own in zip(found, numbers, strict=True)
     )
     return replace(around, questions=questions, first=first)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A sub-query of a condition that is a statement of its own; ``grouped``: for each group."""
+
+    part: exp.Expr
+    asked: Statement
+    grouped: Grouped | None = None
+
+    @property
+    def keys(self) -> int:
+        """How many columns say of which group the last one is."""
+        return 0 if self.grouped is None else len(self.grouped.outside)
 
 
 def _join_questions(
@@ -115,14 +162,14 @@ def _join_questions(
     return tuple(questions), numbers
 
 
-def _find_asked(root: exp.Expr, read: Read) -> list[tuple[exp.Expr, Statement]]:
+def _find_asked(root: exp.Expr, read: Read) -> list[Asked]:
     """Sub-queries in conditions on rows that are questions of their own, the outermost of each."""
-    found: list[tuple[exp.Expr, Statement]] = []
+    found: list[Asked] = []
     inside: set[int] = set()
     for part in [part for part in root.walk() if _is_part(part)]:
-        asked = None if id(part) in inside else _ask(part, root, read)
+        asked = None if id(part) in inside else _ask(part, root, read) or _group(part, root, read)
         if asked is not None:
-            found.append((part, asked))
+            found.append(asked)
             inside |= {id(node) for node in part.walk()}
     return found
 
@@ -136,20 +183,34 @@ def _is_part(node: exp.Expr) -> bool:
     return isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.From | exp.Join)
 
 
-def _ask(part: exp.Expr, root: exp.Expr, read: Read) -> Statement | None:
+def _ask(part: exp.Expr, root: exp.Expr, read: Read) -> Asked | None:
     """The statement inside, if it depends on no row outside and has one column."""
     query = part.args["query"].this if isinstance(part, exp.In) else part.this
     if not isinstance(query, exp.Query):
         return None
-    alone = _with_commons(query.copy(), root)
+    asked = _read_alone(query, root, read)
+    if asked is None or not _has_one_column(query):
+        return None
+    return Asked(part, asked) if isinstance(part, exp.In) or _has_one_row(query, asked) else None
+
+
+def _group(part: exp.Expr, root: exp.Expr, read: Read) -> Asked | None:
+    """The statement inside for all groups, if it depends on the group of the row outside alone."""
+    grouped = None if isinstance(part, exp.In) else group_correlated(part.this)
+    asked = None if grouped is None else _read_alone(grouped.query, root, read)
+    if asked is None or not has_few_groups(asked):
+        return None
+    return Asked(part, asked, grouped)
+
+
+def _read_alone(query: exp.Query, root: exp.Expr, read: Read) -> Statement | None:
+    """A sub-query as a statement with nothing around it."""
     try:
-        asked = read(alone)
+        asked = read(_with_commons(query.copy(), root))
     except QuestionRefusal:
         return None
     plain = bool(asked.questions) and not asked.accounts and not asked.listed
-    simple = plain and asked.spend is None and not asked.levels and not asked.ends
-    fits = _has_one_column(query) and (isinstance(part, exp.In) or _has_one_row(query, asked))
-    return asked if simple and fits else None
+    return asked if plain and asked.spend is None and not asked.levels and not asked.ends else None
 
 
 def _has_one_column(query: exp.Query) -> bool:
@@ -165,11 +226,11 @@ def _has_one_row(query: exp.Query, asked: Statement) -> bool:
 
 
 def _kind_of(asked: Statement, catalogue: Catalogue) -> Kind | None:
-    """Of which kind its value is, where it is a column of one question's answer."""
+    """Of which kind its value, the last column, is, where one question answers it."""
     carried = () if asked.trace is None else asked.trace.carried
-    if len(carried) != 1 or not carried[0]:
-        return Kind.DECIMAL if len(carried) == 1 else None
-    origin = carried[0][0]
+    if not carried or not carried[-1]:
+        return Kind.DECIMAL if carried else None
+    origin = carried[-1][0]
     columns = list_columns(asked.questions[origin.question], catalogue)
     kind = next(c.kind for c in columns if c.name == origin.column)
     whole = origin.scale.denominator == origin.shift.denominator == 1
@@ -178,7 +239,7 @@ def _kind_of(asked: Statement, catalogue: Catalogue) -> Kind | None:
 
 def _fill(
     root: exp.Expr,
-    found: list[tuple[exp.Expr, Statement]],
+    found: list[Asked],
     given: Sequence[Sequence[Any]],
     kinds: Sequence[Kind | None] | None = None,
 ) -> exp.Expr:
@@ -186,9 +247,13 @@ def _fill(
     places = {id(node): number for number, node in enumerate(root.walk())}
     copy = root.copy()
     twins = list(copy.walk())
-    for number, (part, _) in enumerate(found):
-        twin = twins[places[id(part)]]
+    for number, one in enumerate(found):
+        twin = twins[places[id(one.part)]]
         kind = None if kinds is None else kinds[number]
+        if one.grouped is not None and kinds is None:
+            rows = [[_write(value, None) for value in row] for row in given[number]]
+            twin.replace(exp.paren(write_cases(one.grouped.outside, rows), copy=False))
+            continue
         values = [_write(value, kind) for value in given[number]]
         if isinstance(twin, exp.In):
             listed: exp.Expr = exp.false()
@@ -203,6 +268,8 @@ def _fill(
 
 
 def _write(value: Any, kind: Kind | None) -> exp.Expr:
+    if isinstance(value, exp.Expr):  # the key outside itself, before any is released
+        return value.copy()
     if value is None and kind in _TYPES:
         to = exp.DataType(this=_TYPES[kind], nested=False)
         written: exp.Expr = exp.Cast(this=exp.Null(), to=to)

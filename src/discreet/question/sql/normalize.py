@@ -254,8 +254,31 @@ def _between(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 
 
 def _concat(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """``a || b``; a whole number is the text of its digits."""
     del reader
-    return call("concat", inner(node.this), inner(node.expression))
+    return call("concat", *(_as_text(inner(side), inner) for side in (node.this, node.expression)))
+
+
+def _join_texts(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    del reader
+    return call("concat", *(_as_text(inner(part), inner) for part in node.expressions))
+
+
+_WHOLE = {
+    "year", "quarter", "month", "week", "day", "dayofyear", "dayofweek", "isodow", "hour",
+    "minute", "length", "strpos",
+}  # fmt: skip
+"""Functions whose values are whole numbers."""
+
+
+def _as_text(tree: exp.Expr, inner: Inner) -> exp.Expr:
+    """``tree``, or what a column of whole numbers is written as; both PostgreSQL and DuckDB do."""
+    number = isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit()
+    column = isinstance(tree, exp.Column) and inner.kind_of_column(tree) is Kind.INTEGER
+    counted = isinstance(tree, exp.Anonymous) and tree.name.lower() in _WHOLE
+    if not number and not column and not counted:
+        return tree
+    return exp.Cast(this=tree, to=exp.DataType(this=exp.DType.TEXT))
 
 
 def _in(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
@@ -644,6 +667,18 @@ def _convert_timezone(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
 
 _DIFF = _make_rule(times.date_diff, "DATE_DIFF('day', start, end)")
 _TRUNC = _make_rule(times.date_trunc, "DATE_TRUNC('month', day)")
+_TRUNC_DAY = _make_rule(times.date_trunc, "TRUNC(day, 'MM')")
+
+
+def _truncate(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
+    """TRUNC(x) of a number is towards 0; TRUNC(day, 'MM') is DATE_TRUNC('month', day)."""
+    if len(node.expressions) != 1:
+        return _TRUNC_DAY(node, inner, reader)
+    size = call("abs", inner(node.expressions[0]))
+    sign = call("sign", inner(node.expressions[0]))
+    return exp.Mul(this=sign, expression=call("floor", size))
+
+
 _BUCKET = _make_rule(times.time_bucket, "DATE_TRUNC('week', day)")
 _DATE_ADD = _make_rule(times.date_add, "DATE_ADD(day, INTERVAL '7' DAY)")
 _MAKE_DATE = _make_rule(times.make_date, "DATE '2024-02-29' or CAST(x AS DATE)")
@@ -674,6 +709,8 @@ SPECIAL = {
     "last_day": _make_rule(times.last_day, "LAST_DAY(date)"),
     "dayname": _name_of_day("%A"),
     "monthname": _name_of_day("%B"),
+    "trunc": _truncate,
+    "concat": _join_texts,
     **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNC),
     **dict.fromkeys(
         ("date_diff", "datediff", "timestampdiff", "timestamp_diff", "datetime_diff"), _DIFF
@@ -692,7 +729,7 @@ SPECIAL = {
     **dict.fromkeys(
         (
             "strftime", "format_date", "format_timestamp", "format_datetime", "to_char",
-            "to_varchar",
+            "to_varchar", "date_format",
         ),
         _FORMAT,
     ),

@@ -25,6 +25,7 @@ from discreet.question.question import (
     check_groups,
     public_values,
 )
+from discreet.question.relation import PublicSource
 from discreet.question.sql.aggregates import (
     aggregate_name,
     has_aggregates,
@@ -341,7 +342,43 @@ def _key_trees(select: exp.Select, rows: Rows, reader: Reader) -> list[exp.Expr]
     unit = [None if name is None else column(name) for name in rows.unit]
     if unit and all(tree in found for tree in unit):
         raise _one_person_refusal(select, rows, reader)
-    return list(found)
+    return [*found, *_find_determined(select, rows.scope, found)]
+
+
+def _find_determined(
+    select: exp.Select, scope: Scope, keys: Mapping[exp.Expr, None]
+) -> dict[exp.Expr, None]:
+    """Columns shown of a public row whose key is grouped by: as in PostgreSQL, keys themselves.
+
+    A group has one value of them, so that with them there are no other groups.
+    """
+    determined: set[str] = set()
+    for item in scope.items if keys else ():
+        source = item.relation
+        for unique in source.table.unique if isinstance(source, PublicSource) else ():
+            own = [item.columns.get(name) for name in unique]
+            if all(name and column(scope.same.get(name, name)) in keys for name in own):
+                determined |= set(item.columns.values())
+    found: dict[exp.Expr, None] = {}
+    quiet = replace(scope, reader=replace(scope.reader, accepts=None))
+    for node in _list_shown(select) if determined else ():
+        with suppress(QuestionRefusal):  # a name of something else
+            name = quiet.find(node)
+            if name in determined and scope.column(node) not in keys:
+                found[scope.column(node)] = None
+    return found
+
+
+def _list_shown(select: exp.Select) -> list[exp.Column]:
+    """Columns that stand in the list by themselves, or as any value of their group."""
+    inside = [item.unalias() for item in select.expressions]
+    values = [
+        node.expressions[0]
+        if aggregate_name(node) == "ANY_VALUE" and len(node.expressions) == 1
+        else node
+        for node in inside
+    ]
+    return [node for node in values if isinstance(node, exp.Column)]
 
 
 def _one_person_refusal(select: exp.Select, rows: Rows, reader: Reader) -> QuestionRefusal:

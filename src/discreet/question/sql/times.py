@@ -529,6 +529,9 @@ def date_trunc(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     unit = _unit_node(first, text=True, bare=False)
     if unit is not None:
         return call(f"date_trunc_{unit}", inner.time(second))
+    if node.name.upper() == "TRUNC" and isinstance(second, exp.Literal) and second.is_string:
+        pictured = _TRUNCATED.get(second.name.upper())
+        return None if pictured is None else call(f"date_trunc_{pictured}", inner.time(first))
     found = _bigquery_unit(second)
     bare = _unit_node(first, text=False, bare=True)
     if bare is not None and (found is None or not _is_column(first, inner)):
@@ -541,6 +544,17 @@ def date_trunc(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
         monday = call("date_trunc_week", _days_later(inner.time(first), 1))
         return _days_later(monday, -1)
     return call(f"date_trunc_{unit}", inner.time(first))
+
+
+_TRUNCATED = {
+    **dict.fromkeys(("YYYY", "YYY", "YY", "Y", "YEAR"), "year"),
+    **dict.fromkeys(("Q", "QUARTER"), "quarter"),
+    **dict.fromkeys(("MM", "MON", "MONTH", "RM"), "month"),
+    **dict.fromkeys(("IW", "WEEK"), "week"),
+    **dict.fromkeys(("DD", "DDD", "J"), "day"),
+    **dict.fromkeys(("HH", "HH24", "HOUR"), "hour"),
+}
+"""Oracle's and Snowflake's words in TRUNC(day, 'MM'); DAY is not one meaning in both."""
 
 
 def _is_column(node: exp.Expr, inner: Inner) -> bool:
@@ -657,6 +671,23 @@ def read_picture(text: str) -> str | None:
     return found if place == len(text) else None
 
 
+_MYSQL = {"%i": "%M", "%M": "%B", "%s": "%S", "%W": "%A", "%h": "%I", "%T": "%H:%M:%S"}
+_SAME = {"%Y", "%y", "%m", "%d", "%H", "%S", "%b", "%a", "%j", "%p", "%%"}
+
+
+def read_mysql_format(text: str) -> str | None:
+    """The format of MySQL's and Presto's DATE_FORMAT as one of STRFTIME; None if it is neither.
+
+    >>> read_mysql_format("%Y-%m %H:%i"), read_mysql_format("yyyy-MM"), read_mysql_format("%D")
+    ('%Y-%m %H:%M', None, None)
+    """
+    pieces = re.findall(r"%.|[^%]+", text)
+    if "%" not in text or "".join(pieces) != text:
+        return None
+    known = [p for p in pieces if p[0] != "%" or p in _MYSQL or p in _SAME]
+    return "".join(_MYSQL.get(p, p) for p in pieces) if known == pieces else None
+
+
 def format_time(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     """STRFTIME(day, '%Y-%m') in any order, TO_CHAR(day, 'YYYY-MM'), FORMAT_DATE('%Y-%m', day)."""
     if len(node.expressions) != 2:
@@ -670,6 +701,8 @@ def format_time(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None
         return None
     pictured = node.name.upper().startswith("TO_")
     text = read_picture(picture.name) if pictured else picture.name
+    if node.name.upper() == "DATE_FORMAT":
+        text = read_mysql_format(picture.name)
     if text is None or split_format(text) is None:
         raise reader.refusal(
             "Q31",

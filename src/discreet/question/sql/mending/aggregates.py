@@ -325,13 +325,10 @@ def add_count(torn: Torn) -> Mended:
 def move_aggregates(torn: Torn) -> Mended:
     """A condition on an aggregate stands in HAVING, and an aggregate of one is that one."""
     for root, node in torn.each(exp.Where):
-        select = node.parent
-        if isinstance(select, exp.Select):
-            having = select.args.get("having")
-            both = [*([having.this.copy()] if having is not None else ()), node.this.copy()]
-            select.set("where", None)
-            select.set("having", exp.Having(this=exp.and_(*both)))
+        if isinstance(node.parent, exp.Select):
+            _put_in_having(node.parent, [node.this], [])
             yield "of the whole answer: ", root
+    yield from _move_named(torn)
     for root, node in torn.each(exp.Group):
         node.pop()
         yield "without grouping: ", root
@@ -340,6 +337,28 @@ def move_aggregates(torn: Torn) -> Mended:
         if outer is not None:
             outer.replace(node.copy())
             yield "of all rows: ", root
+
+
+def _move_named(torn: Torn) -> Mended:
+    """``SELECT COUNT(*) AS n ... WHERE n > 5``: what asks of the aggregate stands in HAVING."""
+    root = None if torn.tree is None else torn.tree.copy()
+    where = root.args.get("where") if isinstance(root, exp.Select) else None
+    if not isinstance(root, exp.Select) or where is None:
+        return
+    given = {i.alias for i in root.expressions if i.alias and i.find(exp.Anonymous) is not None}
+    parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    asked = [p for p in parts if any(c.name in given for c in p.find_all(exp.Column))]
+    if asked:
+        _put_in_having(root, asked, [part for part in parts if part not in asked])
+        yield "of the whole answer: ", root
+
+
+def _put_in_having(select: exp.Select, asked: Sequence[exp.Expr], kept: Sequence[exp.Expr]) -> None:
+    having = select.args.get("having")
+    both = [*([having.this.copy()] if having is not None else ()), *(p.copy() for p in asked)]
+    left = exp.and_(*(part.copy() for part in kept)) if kept else None
+    select.set("where", None if left is None else exp.Where(this=left))
+    select.set("having", exp.Having(this=exp.and_(*both)))
 
 
 def fewer_keys(torn: Torn) -> Mended:

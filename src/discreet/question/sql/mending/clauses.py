@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+
 from sqlglot import exp
 
+from discreet.question.functions import FUNCTIONS
+from discreet.question.sql.aggregates import NAMES
 from discreet.question.sql.dialect import (
     PrivacyClause,
     write_text,
 )
 from discreet.question.sql.mending.torn import Mended, Torn, find_bounds_of, make_call, whole
+from discreet.question.sql.normalize import SPECIAL, SYNONYMS
 from discreet.question.sql.spelling import find_nearest
 
 # --- words and texts -----------------------------------------------------------------------------
@@ -35,6 +41,7 @@ def mend_text(torn: Torn) -> Mended:
             yield words, f"{text[:at]}{new}{rest}"
     if text.count("'") % 2:
         yield "a quote was never closed: ", f"{text}'"
+    yield from correct_words(torn)
     missing = text.count("(") - text.count(")")
     if missing > 0:
         words = "a bracket was never closed: "
@@ -48,10 +55,30 @@ def mend_text(torn: Torn) -> Mended:
         yield "a bracket was never opened: ", text[:last] + text[last + 1 :]
 
 
-def read_pivot(torn: Torn) -> Mended:
-    """``PIVOT t ON ...`` is a table, which a question reads."""
-    if torn.text.lstrip()[:6].upper() == "PIVOT ":
-        yield "as what a question reads: ", f"SELECT * FROM ({torn.text.strip().rstrip(';')})"  # noqa: S608
+_WORDS = (
+    "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "BETWEEN", "UNION",
+    "JOIN", "INNER", "LEFT", "USING", "WITH",
+)  # fmt: skip
+_NEARLY = 0.75
+"""How alike a word is that was misspelt: one letter missing, or two exchanged."""
+
+
+def correct_words(torn: Torn) -> Mended:
+    """A word of SQL that is spelled nearly like this one, and is no name of anything."""
+    names = {c.name.upper() for t in torn.schema.tables.values() for c in t.columns}
+    names |= {name.upper() for name in torn.schema.tables}
+    text, meant = torn.text, []
+    for part in re.finditer(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]+", text):
+        word = part[0].upper()
+        if not word.isalpha() or word in (*_WORDS, "BY") or word in names:
+            continue
+        near = difflib.get_close_matches(word, _WORDS, n=1, cutoff=_NEARLY)
+        if near:
+            meant.append((part.start(), part.end(), near[0]))
+    if meant and len(meant) < len(_WORDS):
+        for start, end, word in reversed(meant):
+            text = f"{text[:start]}{word}{text[end:]}"
+        yield f"did you mean {' and '.join(word for _, _, word in meant)}? ", text
 
 
 def mend_quotes(torn: Torn) -> Mended:
@@ -533,6 +560,18 @@ def _at(torn: Torn, node: exp.Expr) -> bool:
     if own is None or place is None:
         return False
     return own.start >= place.start and own.stop <= place.stop and own != place
+
+
+def correct_functions(torn: Torn) -> Mended:
+    """A function, or an aggregate, that is spelled nearly like this one."""
+    known = {f.usage.partition("(")[0] for f in FUNCTIONS.values() if "(" in f.usage}
+    names = {*known, *NAMES, *(name.upper() for name in (*SYNONYMS, *SPECIAL))}
+    for root, node in torn.each(exp.Anonymous):
+        called = node.name.upper()
+        near = None if called in names else find_nearest(called, names)
+        if near is not None and not isinstance(node.this, exp.Identifier):
+            node.set("this", near)
+            yield f"did you mean {near}? ", root
 
 
 def unquote_functions(torn: Torn) -> Mended:
