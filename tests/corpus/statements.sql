@@ -54,7 +54,7 @@ SELECT genre, COUNT(*) AS n, n / SUM(n) OVER () AS share FROM loans GROUP BY gen
 SELECT COUNT(*) FROM checkins c WHERE minutes > (SELECT AVG(minutes) FROM checkins d WHERE d.activity = c.activity);
 SELECT c.activity, COUNT(*) FROM checkins c JOIN (SELECT activity, AVG(minutes) AS mean FROM checkins GROUP BY activity) a ON a.activity = c.activity WHERE c.minutes > a.mean GROUP BY c.activity;
 WITH m AS (SELECT activity, club, AVG(minutes) AS mean FROM checkins WHERE NOT guest GROUP BY activity, club) SELECT COUNT(*) FROM checkins c JOIN m ON m.activity = c.activity AND m.club = c.club WHERE c.minutes < m.mean + 0.15 AND c.minutes > 10;
-SELECT COUNT(*) FROM members m WHERE weight > (SELECT AVG(n.weight) FROM members n WHERE n.plan = m.plan AND n.sex = m.sex);
+SELECT COUNT(*) FROM members m WHERE weight > 0.03 + (SELECT AVG(n.weight) FROM members n WHERE n.plan = m.plan AND n.sex = m.sex);
 PIVOT checkins ON activity USING COUNT(*) GROUP BY club;
 --> duckdb: SELECT club, COUNT(*) FILTER (activity = 'weights'), COUNT(*) FILTER (activity = 'swim'), COUNT(*) FILTER (activity = 'yoga'), COUNT(*) FILTER (activity = 'spin') FROM checkins GROUP BY club
 SELECT SKEWNESS(n) FROM (SELECT activity, COUNT(*) AS n FROM checkins GROUP BY activity);
