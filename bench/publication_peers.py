@@ -353,7 +353,7 @@ def show(tables: list[list[Contest]], commits: list[str]) -> None:
         print(table(heads, lines), end="\n\n")
     print(*(describe_lead(contests) for contests in tables), sep="\n\n")
     if commits:
-        print(f"\nIn parts, one after the other, of commit {', '.join(commits)}.")
+        print(f"\nIn parts, of commit {', '.join(commits)}.")
 
 
 if __name__ == "__main__":
