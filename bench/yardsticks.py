@@ -184,7 +184,8 @@ def main() -> None:
         rate = max(rate, plain(home, alone))
     rows.append(["plain DuckDB, one process", f"{rate:,.1f}", "", "", ""])
     rows = [compare(row, rows[0] if row[0] in AGAIN else rows[-1]) for row in rows]
-    print(f"{len(body):,} bytes of {len(json.loads(body)['rows'])} rows; {options.rows:,} rows")
+    size = f"{len(body):,} bytes of {len(json.loads(body)['rows'])} rows"
+    print(f"An answer has {size}, the table {options.rows:,} rows.\n")
     print(table([*HEAD[:2], "of its yardstick", *HEAD[2:]], rows))
 
 
