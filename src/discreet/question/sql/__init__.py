@@ -58,6 +58,7 @@ from discreet.question.sql.dialect import (
     check_size,
     depth_refusal,
     parse_trees,
+    replace_words,
     tokenize,
     write_text,
 )
@@ -84,7 +85,6 @@ from discreet.question.sql.sources import Frame
 from discreet.question.sql.spelling import check_constants
 from discreet.question.sql.subqueries import read_subquery
 from discreet.question.sql.windows import write_window
-from discreet.question.sql.wording import replace_words
 from discreet.question.statement import Statement
 
 MOST_CHARACTERS = 20_000
