@@ -116,10 +116,10 @@ def test_no_function_leads_anywhere(curator, call):
 
 SOURCES = [
     "'/etc/passwd'", '"/etc/passwd"', "READ_CSV('/etc/passwd')", "READ_PARQUET('x')", "GLOB('/*')",
-    "DUCKDB_SETTINGS()", "DUCKDB_TABLES()", "PRAGMA_TABLE_INFO('question.1')", "RANGE(10)",
-    "GENERATE_SERIES(1, 10)", "information_schema.tables", "pg_catalog.pg_class", "sqlite_master",
-    "duckdb_settings", '"question.1"', '"public.cities"', "system.information_schema.schemata",
-    "QUERY_TABLE('question.1')", "TEST_ALL_TYPES()", "UNNEST([1, 2])", "(VALUES (1)) AS t, nowhere",
+    "DUCKDB_SETTINGS()", "DUCKDB_TABLES()", "PRAGMA_TABLE_INFO('question.1')", "RANGE(s.n)",
+    "RANGE(1000000000)", "GENERATE_SERIES(1, 1000000000)", "information_schema.tables",
+    "pg_catalog.pg_class", "sqlite_master", "duckdb_settings", '"question.1"', '"public.cities"',
+    "system.information_schema.schemata", "QUERY_TABLE('question.1')", "TEST_ALL_TYPES()", "UNNEST([1, 2])", "(VALUES (1)) AS t, nowhere",
     "ROWS", "visits",
 ]  # fmt: skip
 

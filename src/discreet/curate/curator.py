@@ -843,7 +843,7 @@ class Curator(Procedures):
         return buy(question, spend, as_before=before, apart=apart, compare=compare)
 
     def seeks_rho(self, spend: Offer) -> bool:
-        """Whether an accuracy is asked for where rho alone is counted: then it costs least rho."""
+        """Whether ``spend`` names an accuracy where rho alone is counted: it costs least rho."""
         return bool(spend.within) and self.account.budget.epsilon is None
 
     def _buy(self, question: Question, spend: Offer, *, in_rho: bool, **how: Any) -> Priced:
