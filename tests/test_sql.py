@@ -264,7 +264,7 @@ def test_explain():
         ("SELECT SUM(income) FROM visits", "SUM(income)"),
         ("SELECT AVG(cost), SUM(cots) FROM visits", "cots"),
         ("SELECT COUNT(*) FROM vists", "vists"),
-        ("SELECT AVG(cost + (age || note)) FROM visits", "age || note"),
+        ("SELECT AVG(cost + (age * note)) FROM visits", "age * note"),
         ("SELECT COUNT(*) FROM visits WHERE age > 3 AND note > 5", "note > 5"),
         ("SELECT city, cost, COUNT(*) FROM visits GROUP BY city", "cost"),
         ("SELECT COUNT(*) FROM visits\nWHERE bad_function(age) > 3", "bad_function(age)"),

@@ -30,7 +30,7 @@ def _test_partners(query: exp.Select) -> None:
     joins, start = list(query.args.get("joins") or ()), query.args.get("from_")
     for join in joins:
         kind = str(join.args.get("kind") or "").upper()
-        said = {name for name, value in join.args.items() if value} - {"this", "kind"}
+        said = _list_said(join) - {"this", "kind"}
         if kind not in ("SEMI", "ANTI") or start is None or said not in ({"on"}, {"using"}):
             continue
         left, right = start.this.alias_or_name, join.this.alias_or_name
@@ -154,7 +154,7 @@ def _match_nearest(query: exp.Select, reader: Reader, private: set[str]) -> None
     """
     start = query.args.get("from_")
     for number, join in enumerate(query.args.get("joins") or ()):
-        said = {name for name, value in join.args.items() if value} - {"this"}
+        said = _list_said(join) - {"this"}
         right = join.this
         inner = str(join.args.get("kind") or "INNER").upper() == "INNER"
         if start is None or str(join.args.get("method") or "").upper() != "ASOF" or not inner:
@@ -253,7 +253,9 @@ def _look_up_beside(query: exp.Select) -> None:
     """
     for join in list(query.args.get("joins") or ()):
         found = join.this
-        inner = found.this.this if isinstance(found, exp.Lateral) else None
+        if not isinstance(found, exp.Lateral) or _list_said(found) != {"this", "alias"}:
+            continue  # what else is said of it would be forgotten
+        inner = found.this.this
         if not isinstance(inner, exp.Select) or not _is_of_all(join, inner):
             continue
         name = found.alias.casefold()
@@ -277,14 +279,19 @@ def _look_up_beside(query: exp.Select) -> None:
 
 def _is_of_all(join: exp.Join, inner: exp.Select) -> bool:
     """Whether every row meets one row of aggregates."""
-    said = {key for key, value in join.args.items() if value} - {"this"}
+    said = _list_said(join) - {"this"}
     plain = said <= {"kind"} and str(join.args.get("kind") or "CROSS").upper() == "CROSS"
     on = join.args.get("on")
     always = said <= {"kind", "side", "on"} and isinstance(on, exp.Boolean) and bool(on.this)
     sided = str(join.args.get("side") or "").upper() in ("", "LEFT")
-    parts = {key for key, value in inner.args.items() if value}
+    parts = _list_said(inner)
     counted = all(item.find(exp.Anonymous) is not None for item in inner.expressions)
     return (plain or (always and sided)) and parts <= {"expressions", "from_", "where"} and counted
+
+
+def _list_said(node: exp.Expr) -> set[str]:
+    """The arguments of a node that say something."""
+    return {key for key, value in node.args.items() if value}
 
 
 # --- computed keys ----------------------------------------------------------------------------

@@ -23,8 +23,8 @@ Point = int | date
 
 def list_series(node: exp.Expr) -> None:
     """Replace a series in FROM, if its ends and its step are constants, by its values."""
-    inside = node.expressions if isinstance(node, exp.Unnest) else [node.this]
-    call = inside[0] if len(inside) == 1 else None
+    inside = node.args.get("expressions") if isinstance(node, exp.Unnest) else [node.this]
+    call = inside[0] if isinstance(inside, list) and len(inside) == 1 else None
     if not isinstance(call, exp.Anonymous) or call.name.upper() not in (*_UNTIL, "RANGE"):
         return
     said = {name for name, value in node.args.items() if value}
