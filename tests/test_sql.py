@@ -228,6 +228,16 @@ def test_a_select_around_a_question_is_computed_from_its_answer():
     )
 
 
+def test_beside_declared_groups_a_count_of_nothing_is_one_row():
+    """A SELECT without FROM counts no groups; one of the groups does, and is refused."""
+    text = "SELECT city, (SELECT COUNT(*)) AS n FROM (SELECT DISTINCT city FROM visits) AS g"
+    asked = parse_statement(text, SCHEMA).question
+    assert isinstance(asked, Statement)
+    assert (asked.questions, len(asked.listed)) == ((), 1)
+    with pytest.raises(QuestionRefusal):
+        parse_statement("SELECT COUNT(*) FROM (SELECT DISTINCT city FROM visits) AS g", SCHEMA)
+
+
 def test_order_and_limit():
     question = ask(
         "SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY n DESC, 1 LIMIT 7"

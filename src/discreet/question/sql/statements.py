@@ -191,8 +191,9 @@ class StatementReader:
         """Refuse to count groups that are declared: who counts groups means those with somebody."""
         names = {group_name(number): question for number, question in enumerate(self.listed)}
         for select in tree.find_all(exp.Select) if names else ():
-            if released.aggregates(select):
-                for table in select.args["from_"].find_all(exp.Table):
+            start = select.args.get("from_")
+            if start is not None and released.aggregates(select):
+                for table in start.find_all(exp.Table):
                     if table.name in names:
                         check_measured(names[table.name])
 
