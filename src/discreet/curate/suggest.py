@@ -379,9 +379,10 @@ def _table(table: Drafted, proposal: Proposal, home: Path | None) -> Iterator[st
     if proposal.lookup:
         key = ", ".join(map(_quote, proposal.columns))
         yield f"# If nobody is in this file (other files refer to it by {key}), write instead of"
-        yield f"# the two lines above:  public = true  and  unique = [{key}]"
+        yield f"# unit and what follows it, above:  public = true  and  unique = [{key}]"
     elif not proposal.columns:
-        yield "# If nobody is in this file, write instead of the two lines above:  public = true"
+        yield "# If nobody is in this file, write instead of unit and what follows it, above:"
+        yield "# public = true"
     yield ""
     yield f"[tables.{name}.columns]"
     keys = set(_keys(table))

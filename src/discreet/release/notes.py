@@ -147,6 +147,7 @@ def _say_ends(priced: Priced) -> Iterator[str]:
         where = f"{_number(v.low * v.grid)} and {_number((v.low + v.span) * v.grid)}"
         if recipe.trim is None:
             rule = f"about {sums.beyond:,} rows lie beyond each, which are clipped to it"
+            rule += " (no margin counts that)"
         else:
             part = float(recipe.trim)
             rule = f"a part of {part:g} of the rows lies beyond each, which are left out"
