@@ -294,6 +294,19 @@ def test_check_tells_what_is_unreadable_clipped_and_cut(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("text", "rows", "quoted"),
+    [('1,30,"f', 1, 3), ('1,30,"f\nm"', 4, 1), ("1,30,f", 4, 0), ('1,30,"f"\n\n', 4, 0)],
+)
+def test_check_tells_of_a_quotation_mark_that_is_never_closed(tmp_path: Path, text, rows, quoted):
+    lines = ["who,age,sex", "1,20,f", text, "2,30,m", "3,40,f"]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
+    shown = json.loads(checked(tmp_path, DECLARED.format(more=""), "--json")[1])["sources"]["v"]
+    assert (shown["rows"] + shown["left_out"], shown["quoted"]) == (rows, quoted)
+    _, output = checked(tmp_path, DECLARED.format(more=""))
+    assert ("never closed" in output) == bool(quoted)
+
+
+@pytest.mark.parametrize(
     ("content", "more", "said"),
     [
         (None, "", "is not there"),

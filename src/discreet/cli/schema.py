@@ -128,6 +128,10 @@ def _describe_fit(name: str, fit: Fit) -> Iterator[str]:
     yield f"{name}: {fit.rows:,} rows" + (f" of {fit.units:,} units" if fit.units else "")
     if fit.left_out:
         yield f"  lines that are no rows, left out: {_share(fit.left_out, whole)}"
+    if fit.quoted:
+        part = _share(fit.quoted, whole + fit.quoted)
+        yield f"  lines within the quotation marks of another: {part}"
+        yield "  (if nobody's text has several lines, a quotation mark is never closed)"
     if fit.ownerless:
         yield f"  rows whose unit is missing, not counted: {_share(fit.ownerless, fit.rows)}"
     if fit.rows_per_unit:
@@ -166,6 +170,7 @@ def fit_json(fit: Fit | Refusal) -> dict[str, Any]:
     return {
         "rows": fit.rows,
         "left_out": fit.left_out,
+        "quoted": fit.quoted,
         "ownerless": fit.ownerless,
         "units": fit.units,
         "cut": fit.cut,

@@ -49,6 +49,7 @@ class Fit:
 
     rows: int
     left_out: int  # lines of a CSV file that are no rows of the table
+    quoted: int  # lines of a CSV file that stand within the quotation marks of another
     ownerless: int  # rows whose unit is missing or unreadable: not counted
     units: int
     cut: int  # rows beyond max_rows_per_unit
@@ -86,7 +87,9 @@ def examine(table: Table, source: DataSource, resources: Resources) -> Fit:
             for place, column in enumerate(table.columns)
         }
         owned = _count_owned(table, run)
-    return Fit(found[0], _count_left_out(source, resources), *owned, columns)
+    left_out, lines = _count_lines(source, resources)
+    quoted = max(0, lines - found[0] - left_out)
+    return Fit(found[0], left_out, quoted, *owned, columns)
 
 
 def copy_people(
@@ -209,18 +212,19 @@ def _count_owned(
     return int(ownerless), int(units), int(cut), int(crowded), by_share
 
 
-def _count_left_out(source: DataSource, resources: Resources) -> int:
-    """Lines of a CSV file that have more or fewer fields than its header."""
+def _count_lines(source: DataSource, resources: Resources) -> tuple[int, int]:
+    """Lines of a CSV file with more or fewer fields than its header; and all but the header."""
     if not isinstance(source, Csv) or source.columns is None:
-        return 0
+        return 0, 0
     with suppress(duckdb.Error), closing(connect(resources)) as connection:
-        reading = source.reading(
-            source.copy_file(Path(resources.copies)), also=", store_rejects=true"
-        )
+        copy = source.copy_file(Path(resources.copies))
+        reading = source.reading(copy, also=", store_rejects=true")
         connection.execute(f"SELECT COUNT(*) FROM {reading}").fetchall()  # noqa: S608
         found = connection.execute("SELECT COUNT(DISTINCT line) FROM reject_errors").fetchone()
-        return int(found[0]) if found else 0
-    return 0
+        with copy.open("rb") as file:
+            written = sum(1 for line in file if line.strip())
+        return int(found[0]) if found else 0, written - 1
+    return 0, 0
 
 
 # --- types -----------------------------------------------------------------------------------
