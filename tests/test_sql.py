@@ -287,6 +287,14 @@ def test_the_place_is_underlined(text, place):
     assert text[found.start : found.stop] == place
 
 
+def test_a_case_of_a_column_compares_with_its_declared_values():
+    text = "SELECT CASE city WHEN '{}' THEN 1 ELSE 0 END AS here, COUNT(*) FROM visits GROUP BY 1"
+    ask(text.format("york"))
+    told = refused(text.format("yrok"))
+    assert told.code == "Q36"
+    assert "WHEN 'york'" in str(told)
+
+
 def test_a_missing_table_or_column_lists_what_exists():
     assert "did you mean 'visits'?" in refused("SELECT COUNT(*) FROM vists").fix
     assert "patients" in refused("SELECT COUNT(*) FROM vists").fix

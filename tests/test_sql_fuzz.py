@@ -42,7 +42,11 @@ HOSTILE = [
 
 
 def check(text: str) -> bool:
-    """Refused, or a fixpoint of reading and writing; true if it was accepted."""
+    """Refused, or a fixpoint of reading and writing; true if it was accepted.
+
+    Where a released number stands in a condition it was paid for, and may be one that no row meets:
+    alone, with a constant in its place, such a question is refused.
+    """
     try:
         found = parse_statement(text, SCHEMA)
     except Refusal as refusal:
@@ -51,7 +55,12 @@ def check(text: str) -> bool:
     several = isinstance(found.question, Statement)
     for question in found.question.questions if several else (found.question,):
         written = write_question_text(question)
-        again = parse(written, SCHEMA)
+        try:
+            again = parse(written, SCHEMA)
+        except Refusal as refusal:
+            if several and found.question.first and refusal.code == "Q36":
+                continue
+            raise
         assert replace(again, text="") == replace(question, text="")
         assert write_question_text(again) == written
     return True

@@ -107,7 +107,7 @@ def check_constants(tree: exp.Expr, reader: Reader) -> None:
     own = {part.alias.casefold() for part in tree.find_all(exp.Alias)}
     read = list(tree.find_all(exp.Table))
     known: dict[tuple[str, str], tuple[str, ...] | None] = {}
-    for node in tree.find_all(exp.EQ, exp.NEQ, exp.In):
+    for node in tree.find_all(exp.EQ, exp.NEQ, exp.In, exp.Case):
         for column, constant in _list_compared(node):
             name = column.table.casefold(), column.name.casefold()
             if name not in known:
@@ -124,6 +124,8 @@ def check_constants(tree: exp.Expr, reader: Reader) -> None:
 def _list_compared(node: exp.Expr) -> list[tuple[exp.Column, exp.Literal]]:
     if isinstance(node, exp.In):
         pairs = [(node.this, part) for part in node.expressions]
+    elif isinstance(node, exp.Case):  # CASE city WHEN 'york' THEN ...
+        pairs = [(node.this, part.this) for part in node.args["ifs"]]
     else:
         pairs = [(node.this, node.expression), (node.expression, node.this)]
     return [
