@@ -20,14 +20,14 @@ import golden_cases as golden
 import psycopg
 import pyarrow as pa
 import services
-from fuzz.worlds import distance, vectors
+from fuzz.worlds import Vector, distance, vectors
 
 from discreet.audit.synthetic import make_world
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres import PostgresEngine
 from discreet.errors import DataRefusal, QuestionRefusal, Refusal
 from discreet.price import Priced, price
-from discreet.price.calibration import find_lumpings
+from discreet.price.calibration import Selection, find_lumpings
 from discreet.price.plan import Plan
 from discreet.question.catalogue import Catalogue
 from discreet.question.domain import Kind
@@ -244,12 +244,26 @@ def find_moved(
             for text, priced, compiled in asked:
                 found = vectors(opened.run(compiled).open_for_release())
                 parts = zip(whole.setdefault(text, found), found, strict=True)
-                for bound, (a, b) in zip(priced.sensitivities, parts, strict=True):
-                    l1, l2_squared = distance(a, b)
-                    if l1 > bound.l1 or l2_squared > bound.l2_squared:
+                for index, (a, b) in enumerate(parts):
+                    if not _is_within(priced, index, a, b):
                         moved.add(text)
                 compared += bool(number)
     return compared, moved
+
+
+def _is_within(priced: Priced, index: int, a: Vector, b: Vector) -> bool:
+    """Whether two vectors are as near as the price says; where a value counts once, each count.
+
+    There (docs/proofs/price.md, Lemma 12) all counts of its groups move in one direction, by one
+    each: ``a`` is the world with everybody.
+    """
+    bound = priced.sensitivities[index]
+    if isinstance(priced.mechanisms[index], Selection) and bound.l1 < priced.reach.rows:
+        gaps = {key: a.get(key, 0) - b.get(key, 0) for key in a.keys() | b.keys()}
+        groups = {group for (group, _), gap in gaps.items() if gap}
+        return {*gaps.values()} <= {0, bound.l1} and len(groups) <= priced.reach.groups
+    l1, l2_squared = distance(a, b)
+    return l1 <= bound.l1 and l2_squared <= bound.l2_squared
 
 
 def _price_all(questions: Sequence[str], opened: Any) -> Iterator[tuple[str, Priced, Any]]:

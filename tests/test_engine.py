@@ -378,3 +378,33 @@ def test_questions_from_many_threads(engine):
     for thread in threads:
         thread.join()
     assert found == [expected] * 8
+
+
+# --- one plan, one statement -------------------------------------------------------------------
+
+
+def test_what_the_engine_has_bound_is_what_it_runs(engine, monkeypatch):
+    bound, ran = [], []
+    bind, run = Database.bind, Database.run
+    monkeypatch.setattr(
+        Database, "bind", lambda self, sql: bound.append(bind(self, sql)) or bound[-1]
+    )
+    monkeypatch.setattr(Database, "run", lambda self, one: ran.append(one) or run(self, one))
+    question = cases.plan(engine, Units(), keys=(Key("two", Literal(2), (2,)),))
+    for _ in range(2):
+        engine.run(engine.compile(question))
+    assert len(bound) == 1
+    assert [one is bound[0] for one in ran] == [True, True]
+
+
+def test_plans_that_python_takes_for_equal_have_a_statement_each(engine):
+    whole, truth = (
+        cases.plan(engine, Units(), keys=(Key("k", Literal(value), (value,)),))
+        for value in (1, True)
+    )
+    assert whole == truth
+    for question in (whole, truth, whole, truth):
+        compiled = engine.compile(question)
+        assert repr(compiled.plan) == repr(question)
+        assert engine.compile(question) is compiled
+    assert engine.compile(whole).text != engine.compile(truth).text

@@ -231,12 +231,12 @@ def test_an_engine_measures_the_whole_by_itself(monkeypatch):
     with DuckDBEngine({"stays": ladder.make_stays(9000, "alone")}, ladder.SCHEMA) as engine:
         priced = ladder.price_question(ladder.GROUPED, engine.catalogue, Fraction(1, 2))
         truth = engine.run(engine.compile(priced.plan, find_lumpings(priced)))
-        ran: list[str] = []
+        ran: list[duckdb.Statement] = []
         run = Database.run
-        monkeypatch.setattr(Database, "run", lambda self, text: ran.append(text) or run(self, text))
+        monkeypatch.setattr(Database, "run", lambda self, one: ran.append(one) or run(self, one))
         release(priced, truth)
         assert len(ran) == 1
-        assert "_lump" not in ran[0]
+        assert "_lump" not in ran[0].query
 
 
 # --- when there is none ------------------------------------------------------------------------

@@ -336,7 +336,7 @@ class Database:
             return column
         return Column(name, kind, public_value(found[0]), public_value(found[1]))
 
-    def run(self, sql: str) -> Columns:
+    def run(self, sql: str | duckdb.Statement) -> Columns:
         """The result of one generated statement; Ctrl-C stops it at once."""
         cursor = self._cursor()
 
@@ -351,9 +351,12 @@ class Database:
             return f"FROM {quote_name(self.prepared[table.name], 'main', CROWD)}"
         return count_crowded(table)
 
-    def bind(self, sql: str) -> None:
-        """Let the engine resolve every name and type of a statement, without running it."""
-        self._cursor().sql(sql)
+    def bind(self, sql: str) -> duckdb.Statement:
+        """The statement, parsed; the engine has resolved its names and types and run nothing."""
+        cursor = self._cursor()
+        (statement,) = cursor.extract_statements(sql)
+        cursor.sql(statement)
+        return statement
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """This thread's own: what lives in memory is lent to it once.

@@ -139,6 +139,7 @@ class DuckDBEngine:
         self._public: Database | None = None
         self._catalogue: Catalogue | None = None
         self._compiled: OrderedDict[Hashable, Compiled] = OrderedDict()
+        self._checked: OrderedDict[str, duckdb.Statement] = OrderedDict()
         self._said: dict[Hashable, Said | QuestionRefusal] = {}
         self._names: _Names | None = None
         try:
@@ -191,20 +192,22 @@ class DuckDBEngine:
     def compile(self, plan: Plan, lumpings: Lumpings = ()) -> Compiled:
         """The plan's one statement, which the engine has bound; reads no private data.
 
-        Python takes 1, 1.0 and true for equal, and SQL does not: plans are told apart
-        by how they are written.
+        Python takes 1, 1.0 and true for equal, and SQL does not: a plan that is remembered is told
+        from another by how the two are written.
         """
         public = self._public_database()
-        key = (plan, repr(plan), lumpings, public.version)
+        key = (plan, lumpings, public.version)
         with self._lock:
-            if key in self._compiled:
+            known = self._compiled.get(key)
+            if known is not None:
                 self._compiled.move_to_end(key)
-                return self._compiled[key]
+        if known is not None and repr(known.plan) == repr(plan):
+            return known
         held = _Held(lambda: public, self._own)
         compiled = compile_plan(plan, self._own, held, lumpings)
-        if not _accepts(public, compiled.text):
-            raise describe_failure()
+        self._check(public, compiled.text)
         with self._lock:
+            self._compiled.pop(key, None)  # and with it how the equal plan was written
             self._compiled[key] = compiled
             if len(self._compiled) > REMEMBERED:
                 self._compiled.popitem(last=False)
@@ -227,8 +230,7 @@ class DuckDBEngine:
         public = self._public_database()
         held = _Held(lambda: public, self._own)
         compiled = compile_codes(relation, levels, self._own, held, owned=owned)
-        if not _accepts(public, compiled.text):
-            raise describe_failure()
+        self._check(public, compiled.text)
         return compiled
 
     def run_codes(self, compiled: CompiledCodes) -> Truth:
@@ -241,8 +243,7 @@ class DuckDBEngine:
 
         public = self._public_database()
         compiled = compile_rows(table, self._own, _Held(lambda: public, self._own))
-        if not _accepts(public, compiled.text):
-            raise describe_failure()
+        self._check(public, compiled.text)
         return compiled
 
     def run_rows(self, compiled: CompiledRows) -> Truth:
@@ -274,6 +275,21 @@ class DuckDBEngine:
             raise describe_failure()
         return truth
 
+    def _check(self, public: Database, text: str) -> None:
+        """Let the engine bind a statement; the object it has bound is the one that is run.
+
+        What it says of one that it does not accept goes no further.
+        """
+        statement = None
+        with suppress(duckdb.Error):
+            statement = public.bind(text)
+        if statement is None:
+            raise describe_failure()
+        with self._lock:
+            self._checked[text] = statement
+            if len(self._checked) > REMEMBERED:
+                self._checked.popitem(last=False)
+
     def _own(self, table: Table) -> Table:
         """The table of this engine's schema; a plan made for another schema is refused."""
         if self.schema.tables.get(table.name) != table:
@@ -290,7 +306,7 @@ class DuckDBEngine:
     ) -> Truth | None:
         """The result, or None: not even the kind of the failure leaves this function."""
         with suppress(Exception):
-            found = database.run(compiled.text)
+            found = database.run(self._checked.get(compiled.text, compiled.text))
             if not isinstance(compiled, Compiled):
                 return Truth(compiled.columns.read(found))
             return Truth(compiled.columns.read(found, partial(self._run_whole, compiled)))
@@ -631,14 +647,6 @@ class DuckDBEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _accepts(database: Database, text: str) -> bool:
-    """Whether a statement can be bound; what the engine says of it goes no further."""
-    with suppress(duckdb.Error):
-        database.bind(text)
-        return True
-    return False
 
 
 def _open_spark(given: Any) -> Any:

@@ -272,9 +272,9 @@ class Renderer:
     # --- tables ------------------------------------------------------------------------------
 
     def _source(self, source: Source | PublicSource) -> Rendered:
+        """No step of its own: only what its columns are called is new."""
         table = self._table(source.table)
-        picked = [(name, table.fields[column]) for name, column in source.columns]
-        return self._select(table.unit, [(n, f, f.quote(), None) for n, f in picked], table.name)
+        return replace(table, fields={name: table.fields[of] for name, of in source.columns})
 
     def _table(self, table: Table) -> Rendered:
         if table.name in self._tables:
@@ -285,8 +285,11 @@ class Renderer:
                     for name, query, once in self.definitions
                 ]
             return found
-        table, name = self.find(table), f"table {table.name}"
-        self.definitions.append((name, select_all(quote_table(name_rows(table))), False))
+        table = self.find(table)
+        name = name_rows(table)
+        if table.by_row:
+            rows, name = quote_table(name), f"table {table.name}"
+            self.definitions.append((name, select_all(rows), False))
         found = Rendered(name, lay_out(table).unit, lay_out(table).fields, self.size)
         self._tables[table.name] = table, found
         return found
