@@ -8,14 +8,14 @@ WORKERS := $(shell echo $$((1 + $$(nproc))))
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types imports statics tests optimised soak spark-oldest pythons bench docs map pictures screenshots clean
+.PHONY: demo test lint types imports statics tests spark optimised soak spark-oldest pythons bench docs map pictures screenshots clean
 
 demo: .venv/core
 	$(BIN)/discreet demo
 
-# Types and imports use one core: they are checked while the first tests run.
+# Types and imports use one core, and Spark's tests one session: they run beside the others.
 test: lint
-	$(MAKE) --no-print-directory -j 3 statics tests
+	$(MAKE) --no-print-directory -j 4 statics tests spark
 	$(MAKE) --no-print-directory optimised
 
 statics: types imports
@@ -32,7 +32,11 @@ imports: .venv/test
 
 tests: .venv/components
 	$(BIN)/python -m compileall -q src
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak" --ignore tests/spark
+
+# In one process, which starts Java once.
+spark: .venv/components
+	$(BIN)/pytest -q -m "not soak" tests/spark
 
 # Checks written as `assert` vanish under -O: none of ours may be one.  (Those of the tests stay:
 # pytest rewrites them.  The variable reaches its workers too, as the option would not.)  That no
