@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import discreet
+from discreet.release.answer import Answer
+
 DOCS = Path(__file__).parent
+QUESTION = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"
 
 
 def run(*arguments: str) -> None:
@@ -16,13 +21,29 @@ def run(*arguments: str) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
 
 
-def draw_home(picture: Path) -> None:
-    """The answer of the home page, as the command line draws it."""
-    with TemporaryDirectory() as folder:
-        run("init", folder, "--sample")
-        question = "SELECT city, COUNT(*) AS n FROM patients GROUP BY city"
-        run("ask", question, "--epsilon", "0.1", "-s", folder, "--plot", str(picture))
+def draw_home(folder: Path) -> Answer:
+    """The answer of the home page, for light and for dark paper."""
+    with TemporaryDirectory() as session:
+        run("init", session, "--sample")
+        with discreet.open(session) as clinic:
+            answer = clinic.ask(QUESTION, epsilon="0.1")
+    picture = answer.draw()
+    picture.save(folder / "home.svg")
+    picture.save(folder / "home-dark.svg", paper="dark")
+    return answer
+
+
+def tell_home(answer: Answer, page: Path) -> None:
+    """Let a page show the numbers that the pictures show."""
+    text = page.read_text(encoding="utf-8")
+    counts = [int(row["n"]) for row in answer.to_pandas().to_dict("records")]
+    for city, n in zip(answer.to_pandas()["city"], counts, strict=True):
+        text = re.sub(rf"^{city} +[\d,]+ ±", f"{city:<10}{n:>5,} ±", text, flags=re.MULTILINE)
+    text = re.sub(r"^[\d,]+ ± 79$", f"{sum(counts):,} ± 79", text, flags=re.MULTILINE)
+    page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    draw_home(DOCS / "home.svg")
+    shown = draw_home(DOCS)
+    for told in (DOCS / "index.md", DOCS.parent / "README.md"):
+        tell_home(shown, told)

@@ -198,9 +198,10 @@ def test_the_home_page_the_readme_and_the_picture_show_one_run():
         {city: int(n.replace(",", "")) for city, n in row.findall(page.read_text(encoding="utf-8"))}
         for page in (DOCS / "index.md", ROOT / "README.md")
     )
-    picture = (DOCS / "home.svg").read_text(encoding="utf-8")
-    labels = re.findall(r'"city: (\w+); n: (\d+)"', picture)[:8]  # bars, before the ends of margins
-    drawn = {city: int(n) for city, n in labels}
-    assert home == readme == drawn
-    assert len(drawn) == 8
+    for name in ("home.svg", "home-dark.svg"):
+        picture = (DOCS / name).read_text(encoding="utf-8")
+        labels = re.findall(r'"city: (\w+); n: (\d+)"', picture)[:8]  # bars; then ends of margins
+        drawn = {city: int(n) for city, n in labels}
+        assert home == readme == drawn
+        assert len(drawn) == 8
     assert f"{sum(drawn.values()):,} ± 79" in (DOCS / "index.md").read_text(encoding="utf-8")
