@@ -282,6 +282,76 @@ def test_results_have_ranges_that_hold(survey):
     assert survey.results([])[1].lines == ()
 
 
+PAY = """
+name = "pay"
+epsilon = "1/2"
+[[questions]]
+name = "salary"
+lower = 0
+upper = 1000000
+"""
+
+
+def test_the_range_of_a_mean_lies_between_the_bounds():
+    """Few reports at a small price: without the bounds the range would reach beyond both."""
+    survey = Survey.parse(PAY)
+    reports = survey.release_many({"salary": [0] * 20 + [1_000_000] * 20})
+    _, mean = survey.results(reports, beta="1e-9")[0].lines[0]
+    assert (mean.low, mean.high) == (0, 1_000_000)
+    alone = survey.randomizers[0].estimate(survey.columns(reports)[0], beta="1e-9")
+    assert alone.low < 0
+    assert alone.high > 1_000_000
+    assert alone.value == mean.value
+
+
+def test_the_results_are_written_without_powers_of_ten(tmp_path, capsys):
+    """Tens of thousands of reports, and means of thousands, are numbers that people can read."""
+    late = '[[questions]]\nname = "late"\noptions = ["yes", "no"]'
+    survey = Survey.parse(PAY.replace('"1/2"', "8") + late)
+    collection = Collection.new(survey, tmp_path / "pay", tokens=1)
+    with pytest.raises(SystemExit):
+        main(["survey", "results", str(collection.directory)])
+    assert capsys.readouterr().out == "No reports yet.\n"
+    people = 30_000
+    answers = {"salary": [456_789] * people, "late": ["no"] * people}
+    collection.add(survey.release_many(answers))
+    page = tmp_path / "results.html"
+    question = "SELECT late, COUNT(*) AS n, AVG(salary) AS mean FROM survey GROUP BY late"
+    for asked in (
+        ["results", str(collection.directory), "--html", str(page)],
+        ["ask", str(collection.directory), question],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(["survey", *asked])
+        assert not stop.value.code
+        said = capsys.readouterr().out
+        assert "30,000 reports" in said
+        assert re.search(r"\bno\b.* (29|30|31),\d{3}\b", said)
+        assert "e+" not in said
+        assert "None" not in said
+    assert re.search(r"Mean 4\d\d,\d{3}, between 4\d\d,\d{3} and 4\d\d,\d{3}\.", page.read_text())
+    assert "from 0 to 1,000,000." in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "arguments"),
+    [
+        ("--people", ["--answers", "5", "--people", "-1"]),
+        ("--answers", ["--answers", "1", "--people", "9"]),
+    ],
+)
+def test_a_comparison_is_refused_by_the_name_of_its_option(option, arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["local", "compare", "--epsilon", "1", *arguments])
+    assert stop.value.code == 2
+    assert f"P2: {option} must be a whole number of at least" in capsys.readouterr().err
+
+
+def test_a_declaration_that_is_not_there_is_said_to_be_a_missing_file(tmp_path):
+    with pytest.raises(Refusal, match="check the name of the file"):
+        Survey.read(tmp_path / "smoking.toml")
+
+
 # --- what is stored --------------------------------------------------------------------------
 
 

@@ -57,7 +57,9 @@ def new(
     if as_json:
         screen.print_json(found)
         return
-    screen.print_text(f"{home}: {len(survey.questions)} questions, ε = {survey.epsilon} in all.")
+    asked = len(survey.questions)
+    many = "1 question" if asked == 1 else f"{asked} questions"
+    screen.print_text(f"{home}: {many}, ε = {survey.epsilon} in all.")
     rows = [(one["name"], one["randomizer"]) for one in found["questions"]]  # type: ignore[index]
     screen.print_table(("question", "randomised by"), rows, right=())
     screen.print_text(f"Publish the hash of {home / 'page.html'}, so that everybody can check it:")
@@ -86,7 +88,9 @@ def answer(
     if as_json:
         screen.print_json({"reports": len(reports)})
     else:
-        screen.print_text(f"{len(reports)} reports were made and added; the answers were not kept.")
+        screen.print_text(
+            f"{len(reports):,} reports were made and added; the answers were not kept."
+        )
 
 
 @app.command()
@@ -106,12 +110,14 @@ def results(
     if as_json:
         screen.print_json([one.to_json() for one in found])
         return
+    if not collection.count:
+        screen.print_text("No reports yet.")
+        return
+    write_range = import_module("discreet.local.shown").write_range
     for result in found:
-        screen.print_text(f"{result.question.text}  ({result.respondents} reports)", style="bold")
-        rows = [
-            (name, f"{one.value:,.4g}", f"{one.low:,.4g} … {one.high:,.4g}")
-            for name, one in result.lines
-        ]
+        screen.print_text(f"{result.question.text}  ({result.respondents:,} reports)", style="bold")
+        written = [(name, *write_range(one.value, one.low, one.high)) for name, one in result.lines]
+        rows = [(name, value, f"{low} … {high}") for name, value, low, high in written]
         screen.print_table(("answer", "estimate", "95 % range"), rows, right=(1, 2))
 
 
@@ -137,12 +143,14 @@ def ask(
     ]
     numbers = [place for place, name in enumerate(found.columns) if any(ends[name])]
     screen.print_table(found.columns, rows, right=numbers)
-    screen.print_text(f"95 % ranges; estimated from {found.respondents} reports, free.")
+    screen.print_text(f"95 % ranges; estimated from {found.respondents:,} reports, free.")
 
 
 def _cell(value: Any, ends: tuple[float, float] | None) -> str:
-    shown = f"{value:,.4g}" if isinstance(value, float) else str(value)
-    return shown if ends is None else f"{shown}  ({ends[0]:,.4g} … {ends[1]:,.4g})"
+    if ends is None or not isinstance(value, int | float):
+        return "–" if value is None else f"{value:,.4g}" if isinstance(value, float) else str(value)
+    shown, low, high = import_module("discreet.local.shown").write_range(value, *ends)
+    return f"{shown}  ({low} … {high})"
 
 
 @app.command()
@@ -182,6 +190,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Margins of a count with and without a trusted curator."""
+    check: Any = import_module("discreet.exact.numbers").whole
+    check(answers, name="--answers", least=2)
+    check(people, name="--people", least=1)
     found = import_module("discreet.local.compare").compare(answers, epsilon, people)
     if as_json:
         screen.print_json(found.to_json())

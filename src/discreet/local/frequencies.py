@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, proportion, whole
 from discreet.local.margins import bernstein, interval
+from discreet.local.shrinking import shrink
 from discreet.mechanisms import postprocess
 
 if TYPE_CHECKING:
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-_GRID = 240
-_ROUNDS = 20  # few: more would gather the numbers at single points of the grid
-_SHAPES = tuple(2.0 ** (place / 2) for place in range(-6, 5))
-"""Of the laws from which numbers are looked for: the smaller, the more unequal they are."""
-_LEAST = 1e-100
-"""Of a weight of the law that the search begins with: none is nothing, so that all can grow."""
-_EVIDENCE = 4.0
-"""By so much must another shape's logarithm of likelihood be above that of the exponential law."""
 
 
 class Estimate(NamedTuple):
@@ -153,12 +145,12 @@ class Frequencies:
         ``nonnegative`` replaces negative numbers by 0; ``norm-sub`` subtracts one number from
         all and replaces by 0 until the total is right, which is the projection ``simplex``,
         found another way (Wang et al. 2020, "Locally differentially private frequency
-        estimation with consistency").  ``shrunk`` mostly has the least squared error where
-        noise is as large as the numbers: the mean of each number given its estimate, under the
-        law of numbers that explains all estimates best; rare answers are drawn together.
+        estimation with consistency").  ``shrunk`` has the least squared error on all laws that
+        were tried: the mean of each number given its estimate, under laws of numbers that are
+        weighed by how well they explain all estimates; rare answers are drawn together.
         """
         if method == "shrunk":
-            return self._shrunk()
+            return self._shrunk.copy()
         if method == "nonnegative":
             return np.maximum(self.values, 0.0)
         if method == "norm-sub":
@@ -172,35 +164,22 @@ class Frequencies:
             fix="leave method out for the least error, or pass 'simplex' for the nearest numbers.",
         )
 
+    @cached_property
     def _shrunk(self) -> Doubles:
-        """Empirical Bayes: the law of the answers' numbers by maximum likelihood on a grid.
+        """Means given the estimates, then the closest numbers that add up to the respondents.
 
-        Kiefer and Wolfowitz (1956), by expectation maximisation, with the normal law of an
-        estimate; then the closest numbers that add up to the respondents.
+        All are shifted alike: scaled instead, what many rare answers have too much would be taken
+        from the frequent ones.
         """
-        n, d = float(self.respondents), self.support.size
-        if not n:
-            return np.zeros(d)
-        p, q = float(self.oracle.inside), float(self.oracle.outside)
-        most = min(n, max(float(self.values.max()), n / d))
-        # Finer where most answers are, and with the estimates themselves: where noise is small
-        # nothing is to be moved.
-        grid = most * np.linspace(0.0, 1.0, _GRID) ** 2
-        largest = np.sort(self.values)[-_GRID:]
-        grid = np.unique(np.concatenate([grid, np.clip(largest, 0.0, most), [n / d]]))
-        variances = (grid * p * (1 - p) + (n - grid) * q * (1 - q)) / (p - q) ** 2
-        exponents = -((self.values[:, None] - grid) ** 2) / (2 * variances)
-        exponents -= exponents.max(axis=1, keepdims=True)
-        likely = np.exp(exponents) / np.sqrt(variances)
-        weights = _first_weights(grid, likely, mean=n / d)
-        for _ in range(_ROUNDS):
-            shares = likely * weights
-            weights = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
-        shares = likely * weights
-        means: Doubles = (shares @ grid) / shares.sum(axis=1)
-        # All are shifted alike: scaled instead, what many rare answers have too much would be
-        # taken from the frequent ones.
-        return postprocess.simplex(means, total=n)
+        if not self.respondents:
+            return np.zeros(self.support.size)
+        means = shrink(
+            self.support,
+            respondents=self.respondents,
+            inside=float(self.oracle.inside),
+            outside=float(self.oracle.outside),
+        )
+        return postprocess.simplex(means, total=float(self.respondents))
 
     def top(self, count: int, *, beta: Exact = "0.05") -> list[tuple[int, Estimate]]:
         """The ``count`` answers with the largest estimates, all intervals at once."""
@@ -220,27 +199,6 @@ class Frequencies:
                 fix="number the answers from 0.",
             )
         return place
-
-
-def _first_weights(grid: Doubles, likely: Doubles, *, mean: float) -> Doubles:
-    """The law of the numbers that the search begins with: a Weibull law of the known mean.
-
-    The mean of all numbers is known, n / d.  Of the laws of that mean the exponential one
-    presumes least.  Another shape takes its place where all estimates together speak for it, and
-    not for a single one that is large: among many there is one by chance.
-    """
-    ends = np.concatenate([[0.0], (grid[1:] + grid[:-1]) / 2])
-    best, found = -math.inf, np.zeros(grid.size)
-    for shape in _SHAPES:
-        scale = mean / math.gamma(1 + 1 / shape)
-        below = np.append(-np.expm1(-((ends / scale) ** shape)), 1.0)
-        weights = np.maximum(np.diff(below), _LEAST)
-        likelihood = float(np.log(likely @ weights).sum())
-        if shape == 1.0:
-            likelihood += _EVIDENCE
-        if likelihood > best:
-            best, found = likelihood, weights
-    return found
 
 
 def norm_sub(values: ArrayLike, *, total: float) -> Doubles:

@@ -13,6 +13,7 @@ from importlib.resources import files
 from urllib.parse import urlsplit
 
 from discreet.errors import InvalidParameter
+from discreet.local.shown import write_range
 from discreet.local.survey import Result, Survey
 
 _WEAK = 5
@@ -99,7 +100,8 @@ def results_page(survey: Survey, results: Sequence[Result]) -> str:
         f"<h1>{html.escape(survey.title)}</h1>",
         f"<p>{people:,} reports; each respondent lost at most ε = {survey.epsilon}. "
         "Numbers are estimates from randomised reports, and no facts: each range holds the truth "
-        "95 times in 100, whatever it is. An estimate below 0 is shown as 0.</p>",
+        "95 times in 100, whatever it is. An estimate below 0, or of a mean beyond its bounds, is "
+        "shown as the nearest number that can be true.</p>",
     ]
     for result in results:
         parts.append(f"<h2>{html.escape(result.question.text)}</h2>")
@@ -145,9 +147,11 @@ def _mean(result: Result) -> str:
         100 * min(max((number - least) / (most - least), 0.0), 1.0)
         for number in (one.value, one.low, one.high)
     )
-    said = f"{one.value:.3g}, between {one.low:.3g} and {one.high:.3g}"
-    bar = _bar(value, low, high, f"Mean {said}, of {least:g} to {most:g}")
-    return f"<p>Mean {said}.</p>{bar}<p>The bar goes from {least:g} to {most:g}.</p>"
+    possible = min(max(one.value, least), most)
+    said = "{}, between {} and {}".format(*write_range(possible, one.low, one.high))
+    ends = f"{least:,.10g} to {most:,.10g}"
+    bar = _bar(value, low, high, f"Mean {said}, of {ends}")
+    return f"<p>Mean {said}.</p>{bar}<p>The bar goes from {ends}.</p>"
 
 
 def _bar(value: float, low: float, high: float, label: str) -> str:

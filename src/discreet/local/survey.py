@@ -89,7 +89,12 @@ class Survey:
         try:
             return cls.parse(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
-            raise _bad(f"{path.name!r} cannot be read.", "S1") from None
+            raise SchemaRefusal(
+                "S1",
+                f"{path.name!r} cannot be read.",
+                why="a survey begins with the file that says what is asked.",
+                fix="check the name of the file, and that it is text in UTF-8.",
+            ) from None
 
     @classmethod
     def parse(cls, text: str) -> Survey:
@@ -197,7 +202,7 @@ class Survey:
                     for place, option in enumerate(question.options)
                 ]
             elif len(reports):
-                lines = [("mean", randomizer.estimate(column, beta=beta))]
+                lines = [("mean", _within(question, randomizer.estimate(column, beta=beta)))]
             found.append(Result(question, randomizer, len(reports), tuple(lines)))
         return found
 
@@ -231,6 +236,13 @@ class Result:
                 for name, one in self.lines
             ],
         }
+
+
+def _within(question: Question, mean: Estimate) -> Estimate:
+    """A mean whose ends lie between the bounds, where every mean of answers lies."""
+    least, most = float(question.lower or 0), float(question.upper or 0)
+    low, high = (min(max(end, least), most) for end in (mean.low, mean.high))
+    return mean._replace(low=low, high=high)
 
 
 def _randomizer(question: Question, epsilon: Fraction) -> Randomizer:
