@@ -213,9 +213,10 @@ def _weigh_alone(noise: Noise, laws: tuple[Law, ...], places: Doubles, mean: flo
 def _distribute(laws: tuple[Law, ...], numbers: Doubles, mean: float) -> Doubles:
     """The distribution function of each law (columns) at each number (rows)."""
     share, rare, rare_shape, frequent, frequent_shape = np.array(laws).T
-    return (1 - share) * _weibull(numbers / mean, rare, rare_shape) + share * _weibull(
+    found = (1 - share) * _weibull(numbers / mean, rare, rare_shape) + share * _weibull(
         numbers / mean, frequent, frequent_shape
     )
+    return np.asarray(found)
 
 
 def _weibull(numbers: Doubles, mean: Doubles, shape: Doubles) -> Doubles:
