@@ -510,6 +510,34 @@ def test_sets_grow_with_confidence():
     assert margins[-1] > 3 * margins[1]
 
 
+def test_what_does_not_fit_a_screen_is_counted_once():
+    answer = clinic().ask("SELECT age, AVG(cost) AS m FROM visits GROUP BY age", epsilon=20)
+    lines = repr(answer).splitlines()
+    (told,) = [line for line in lines if line.startswith("…")]
+    shown = lines.index(told) - 2
+    assert told == f"… {len(answer.rows) - shown} more rows: print(…) shows the first 40"
+    assert len(lines) <= 24
+    few = clinic().ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=20)
+    assert repr(few) == str(few)
+
+
+def test_an_infinite_epsilon_is_explained():
+    concentrated = clinic().ask("SELECT COUNT(*) AS n FROM visits", rho="0.1")
+    assert concentrated.loss.epsilon == float("inf")
+    assert any(note.startswith("ε = ∞: ") for note in concentrated.notes)
+    pure = clinic().ask("SELECT COUNT(*) AS n FROM visits", epsilon="0.1")
+    assert not any("∞" in note for note in pure.notes)
+
+
+@pytest.mark.parametrize("budget", ["lots", "3 epsilon", [3], {"epsilon": 3}, object])
+def test_a_budget_that_is_no_number_is_refused_as_a_budget(budget):
+    with pytest.raises(InvalidParameter) as caught:
+        discreet.curator({}, schema="[tables]", budget=budget)
+    assert caught.value.what.startswith("the budget is ")
+    assert "epsilon must" not in str(caught.value)
+    assert "budget=3" in caught.value.fix
+
+
 def test_only_the_rows_shown_have_sets_computed(monkeypatch):
     answer = clinic().ask("SELECT age, AVG(cost) AS m FROM visits GROUP BY age", epsilon=20)
     computed = []

@@ -62,6 +62,18 @@ def test_places_at_the_edges_of_lines(start, stop, line, carets):
     assert Span("ab\ncd", start, stop).underline() == f"{line}\n{carets}"
 
 
+@pytest.mark.parametrize("start", [0, 3, 40, 76, 79, 80, 150, 236])
+def test_a_long_line_is_cut_around_the_place(start):
+    text = "".join(f"{n:04}" for n in range(60))
+    line, carets = Span(text, start, start + 4).underline().splitlines()
+    assert len(line) <= 80
+    assert len(carets) <= 80
+    assert line[carets.index("^") : len(carets)] == text[start : start + 4]
+    assert Span("x" * 80, 79, 80).underline().splitlines()[0] == "x" * 80
+    wide = Span(text, 10, 230).underline().splitlines()
+    assert [len(part) <= 80 for part in wide] == [True, True]
+
+
 def test_json_has_one_shape():
     plain = a_refusal().to_json()
     assert plain == {

@@ -197,6 +197,40 @@ columns.ward = "text"
         ("SELECT AVG(dys) AS d FROM stayz", "SELECT AVG(days) AS d FROM stays"),
         ("SELECT SUM(ward) FROM stays", "SELECT COUNT(ward) FROM stays"),
         (
+            "SELECT COUNT(*) FROM stays a ASOF JOIN stay b ON a.patient = b.patient AND "
+            "a.at > b.at",
+            "SELECT COUNT(*) FROM stays AS a ASOF JOIN stays AS b ON a.patient = b.patient AND "
+            "a.at > b.at",
+        ),
+        ("SELECT SKEWNESS(dayz) FROM stays", "SELECT SKEWNESS(days) FROM stays"),
+        (
+            "SELECT COUNT(*) FROM stays WHERE SKEWNESS(days) > 1 AND ward = 'surgery'",
+            "SELECT COUNT(*) FROM stays WHERE ward = 'surgery' HAVING SKEWNESS(days) > 1",
+        ),
+        (
+            "SELECT ward, SKEWNESS(days) FROM stays WHERE ward = 'surgry' GROUP BY ward",
+            "SELECT ward, SKEWNESS(days) FROM stays WHERE ward = 'surgery' GROUP BY ward",
+        ),
+        ("SELECT AVG(KURTOSIS(days)) FROM stays", "SELECT KURTOSIS(days) FROM stays"),
+        (
+            "SELECT ward COUNT(*) AS n FROM stays GROUP BY ward",
+            "SELECT ward, COUNT(*) AS n FROM stays GROUP BY ward",
+        ),
+        (
+            "SELECT ward, sex, AVG(days) sd, STDDEV(days) FROM stays GROUP BY ward sex",
+            "SELECT ward, sex, AVG(days) sd, STDDEV(days) FROM stays GROUP BY ward, sex",
+        ),
+        (
+            "SELECT COUNT(*) FROM stays QUALIFY ROW_NUMBER() OVER (PARTITION BY patient ORDER BY "
+            "at) = 2",
+            "SELECT COUNT(*) FROM (SELECT * FROM stays QUALIFY ROW_NUMBER() OVER (PARTITION BY "
+            "patient ORDER BY at) = 2) AS stays",
+        ),
+        (
+            "SELECT FLOR(days) AS d, COUNT(*) FROM stays GROUP BY FLOR(days)",
+            "SELECT FLOOR(days) AS d, COUNT(*) FROM stays GROUP BY FLOOR(days)",
+        ),
+        (
             "SELECT COUNT(*) FROM stays WHERE ward = 'cardiolgy'",
             "SELECT COUNT(*) FROM stays WHERE ward = 'cardiology'",
         ),

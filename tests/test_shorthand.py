@@ -145,6 +145,23 @@ SAME = [
         "30), 3)) / POWER(VAR_POP(days - 30), 1.5) AS s FROM stays",
     ),
     (
+        "SELECT ward, GEOMEAN(cost + 1) AS g FROM stays GROUP BY ward",
+        "SELECT ward, EXP(AVG(LN(cost + 1))) AS g FROM stays GROUP BY ward",
+    ),
+    (
+        "SELECT GEOMETRIC_MEAN(days) FILTER (WHERE paid) AS g FROM stays",
+        "SELECT EXP(AVG(LN(days)) FILTER (WHERE paid)) AS g FROM stays",
+    ),
+    (
+        "SELECT MAKE_DATE(YEAR(day), 7, 31) AS d, COUNT(*) AS n FROM stays GROUP BY d",
+        "SELECT DATE '2001-07-31' + INTERVAL '1 month' * ((YEAR(day) - 2001) * 12) AS d, "
+        "COUNT(*) AS n FROM stays GROUP BY d",
+    ),
+    (
+        "SELECT DATEPART(month, day) AS m, COUNT(*) AS n FROM stays GROUP BY DATEPART(month, day)",
+        "SELECT EXTRACT(MONTH FROM day) AS m, COUNT(*) AS n FROM stays GROUP BY m",
+    ),
+    (
         "SELECT REGR_R2(cost, days) FILTER (WHERE paid) AS r, REGR_COUNT(cost, days) AS c FROM "
         "stays",
         "SELECT POWER(CORR(cost, days) FILTER (WHERE paid), 2) AS r, COUNT(CASE WHEN NOT cost IS "

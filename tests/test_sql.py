@@ -279,12 +279,60 @@ def test_explain():
         ("SELECT city, cost, COUNT(*) FROM visits GROUP BY city", "cost"),
         ("SELECT COUNT(*) FROM visits\nWHERE bad_function(age) > 3", "bad_function(age)"),
         ("SELECT COUNT(*) FROM visits; SELECT 1", ";"),
+        ("SELECT COUNT(*) FROM visits WHERE (age + 1) * note > 3", "(age + 1) * note"),
+        ("SELECT AVG(note * (age + (cost))) FROM visits", "note * (age + (cost))"),
+        ("SELECT AVG(CAST(age AS INT) * note) FROM visits", "CAST(age AS INT) * note"),
+        ("SELECT AVG(note * EXTRACT(YEAR FROM day)) FROM visits", "note * EXTRACT(YEAR FROM day)"),
     ],
 )
 def test_the_place_is_underlined(text, place):
     found = refused(text).span
     assert found is not None
     assert text[found.start : found.stop] == place
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        ("SELECT 1.2 AS x, COUNT(*) AS n FROM visits GROUP BY x ORDER BY x", "GROUP BY (1.2)"),
+        ("SELECT 7 AS x, city, COUNT(*) AS n FROM visits GROUP BY city, x", "(7)"),
+        ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city, (2)", "(2)"),
+        (
+            "SELECT AVG(n) AS m FROM (SELECT patient_id, 3 AS x, COUNT(*) AS n FROM visits "
+            "GROUP BY patient_id, x) AS s",
+            "(3)",
+        ),
+    ],
+)
+def test_a_constant_that_is_grouped_by_is_no_place_in_the_list(text, group):
+    question = ask(text)
+    written = write_question_text(question)
+    assert group in written
+    assert replace(ask(written), text="") == replace(question, text="")
+    assert write_question_text(ask(written)) == written
+
+
+@pytest.mark.parametrize("text", ["DELETE FROM visits", "UPDATE visits SET age = 3", "visits"])
+def test_what_is_no_question_is_told_what_one_begins_with(text):
+    told = refused(text)
+    assert told.code == "Q5"
+    starts = told.what.removeprefix("a question begins with ").removesuffix(".")
+    assert starts in told.fix
+    for start in starts.replace(" or ", ", ").split(", "):
+        assert "begins with" not in refused(f"{start} nowhere").what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT MODE(DISTINCT) FROM visits",
+        "SELECT TOP_K(DISTINCT) FROM visits",
+        "SELECT COUNT(*) FROM visits a WHERE a.cost > "
+        "(SELECT a.cost > (SELECT AVG(b.cost) FROM visits b WHERE b.city = a.city))",
+    ],
+)
+def test_what_is_missing_is_refused(text):
+    assert refused(text).code in {"Q13", "Q15"}
 
 
 def test_a_case_of_a_column_compares_with_its_declared_values():

@@ -354,7 +354,7 @@ def test_the_commands(parquet: Path, tmp_path: Path) -> None:
     assert checked.exit_code == 0
     assert "visits: protects each patient_id; at most 20 rows each" in checked.stdout
     assert "  age: integer" in checked.stdout
-    assert f"visits: {ROWS:,} rows of 1 units" in checked.stdout
+    assert f"visits: {ROWS:,} rows of 1 unit\n" in checked.stdout
     assert f"rows beyond max_rows_per_unit, cut: {ROWS - 20:,}" in checked.stdout
     file.write_text(drafted.stdout)
     refused = run.invoke(app, ["check", str(file)])

@@ -168,6 +168,26 @@ def quote_value(value: object) -> str:
     return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 3]}..."
 
 
+_SCREEN = 80
+"""How many columns a line may have that is underlined."""
+
+
+def _cut_line(line: str, at: int, width: int) -> tuple[str, int, int]:
+    """As much of a line as a screen holds around ``at``, where that stands then, and how wide.
+
+    >>> line, at, width = _cut_line("x" * 90 + "here" + "y" * 90, 90, 4)
+    >>> len(line), line[:3], line[-3:], line[at : at + width]
+    (80, '… x', 'y …', 'here')
+    """
+    room = _SCREEN - 4  # for what stands where it was cut
+    begin = max(0, min(at - max(0, room - width) // 2, len(line) - room))
+    begin = begin if begin > 2 else 0
+    stop = min(len(line), begin + room)
+    before, after = "… " if begin else "", " …" if stop < len(line) else ""
+    shown = min(width, max(1, stop - at))
+    return f"{before}{line[begin:stop]}{after}", len(before) + at - begin, shown
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Where in the question's text the trouble is: offsets of its first and past-last character."""
@@ -179,6 +199,9 @@ class Span:
     def underline(self) -> str:
         """The line of the question that holds the span, and carets beneath it.
 
+        Of a line that is wider than a screen, the part around the span: folded, the carets would
+        stand beneath something else.
+
         >>> print(Span("SELECT SUM(income) FROM people", 11, 17).underline())
         SELECT SUM(income) FROM people
                    ^^^^^^
@@ -186,8 +209,11 @@ class Span:
         first = self.text.rfind("\n", 0, self.start) + 1
         end = self.text.find("\n", first)
         line = self.text[first:] if end < 0 else self.text[first:end]
+        at = self.start - first
         width = max(1, min(self.stop, first + len(line)) - self.start)
-        return f"{line}\n{' ' * (self.start - first)}{'^' * width}"
+        if len(line) > _SCREEN:
+            line, at, width = _cut_line(line, at, width)
+        return f"{line}\n{' ' * at}{'^' * width}"
 
 
 _A_PERSON = re.compile(r"\b(one|each|every|any one) person\b")

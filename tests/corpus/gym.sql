@@ -3,6 +3,8 @@ SELECT SKEWNESS(minutes), KURTOSIS(minutes) FROM checkins;
 SELECT activity, SKEWNESS(minutes) AS lean, KURTOSIS_POP(minutes) FROM checkins GROUP BY activity;
 SELECT SKEWNESS(minutes) FILTER (WHERE guest) FROM checkins;
 SELECT SKEWNESS(n) FROM (SELECT member_id, COUNT(*) AS n FROM checkins GROUP BY member_id);
+SELECT activity, GEOMEAN(minutes) AS g FROM checkins GROUP BY activity;
+SELECT DATE_DIFF('day', MAKE_DATE(YEAR(joined), 1, 1), joined) < 90 AS early, COUNT(*) FROM members GROUP BY early;
 SELECT plan, REGR_R2(weight, YEAR(joined)) FROM members GROUP BY plan;
 SELECT REGR_COUNT(minutes, calories) FROM checkins;
 SELECT COUNT(*) FROM checkins c ASOF JOIN payments p ON c.member_id = p.member_id AND c.entered >= p.paid_on;

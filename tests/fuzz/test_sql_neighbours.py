@@ -85,6 +85,7 @@ AGGREGATES = [
     "SUM({}) FILTER (WHERE v.b)",
     "CORR({}, v.y)",
     "SKEWNESS({})",
+    "GEOMEAN(ABS({}) + 1)",
     "REGR_R2({}, v.y)",
     "MODE(v.region)",
     "SUM({}, contribution_bounds_per_group => (0, 4))",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 
@@ -10,10 +11,12 @@ import served
 from certificates import certificate
 from patience import PATIENCE_S
 
+from discreet.cli.serve import serve
 from discreet.curate import remote as client
+from discreet.curate import session
 from discreet.errors import AccessRefusal, InvalidParameter
 from discreet.ledger import Checkpoint, new_signing_key
-from discreet.server.listen import listen
+from discreet.server.listen import Telling, configuration, listen
 
 
 def test_tls_and_signed_checkpoints(tmp_path, monkeypatch):
@@ -43,6 +46,43 @@ def test_tls_and_signed_checkpoints(tmp_path, monkeypatch):
         checkpoint = Checkpoint.from_json(json.loads(kept.read_bytes()))  # its signature is checked
         assert checkpoint.signature == made["signature"]
         assert server.call("POST", "verify")["holds"] is True
+
+
+def test_an_address_is_told_when_connections_are_taken():
+    """And not while what is served is still being opened."""
+    done: list[str] = []
+
+    async def app(scope, receive, send):
+        assert scope["type"] == "lifespan"
+        await receive()
+        await asyncio.sleep(0.05)
+        done.append("opened")
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def tell() -> None:
+        (listening,) = server.servers
+        done.append(f"told, {listening.is_serving()}")
+        server.should_exit = True
+
+    server = Telling(configuration(app, host="127.0.0.1", port=0), tell)
+    server.run()
+    assert done == ["opened", "told, True"]
+
+
+def test_the_command_tells_its_address_then(tmp_path, monkeypatch, capsys):
+    (tmp_path / "v.csv").write_text("who\n1\n2\n")
+    text = '[budget]\nepsilon = 3\n[tables.v]\nsource = "v.csv"\nunit = "who"\n'
+    session.init(tmp_path, f'{text}max_rows_per_unit = 1\ncolumns.who = "integer"\n')
+
+    def serving(_app, *, ready, **_where) -> None:
+        assert capsys.readouterr().err == ""
+        ready()
+
+    monkeypatch.setattr("discreet.server.listen", serving)
+    serve([tmp_path], port=0)
+    assert capsys.readouterr().err == "http://127.0.0.1:0/  (Ctrl-C stops)\n"
 
 
 @pytest.mark.parametrize("files", [("cert.pem", "cert.pem"), ("none.pem", "key.pem")])

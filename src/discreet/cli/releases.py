@@ -308,7 +308,8 @@ def _print_plan(prepared: Prepared, as_json: bool) -> None:
     total = sum((float(s.spend.amount) for s in prepared.stages), start=0.0)
     rows = [(s.name, f"{float(s.spend.amount) / total:.1%}", s.says) for s in prepared.stages]
     screen.print_table(("stage", "share", "what"), rows, right=(1,))
-    screen.print_text(f"cost {prepared.loss}; up to {prepared.promise.rows_per_unit} rows of each")
+    rows_each = screen.plural(prepared.promise.rows_per_unit, "row")
+    screen.print_text(f"cost {prepared.loss}; up to {rows_each} of each")
     screen.print_text(f"{prepared.promise.unit}. Nothing was charged.")
 
 

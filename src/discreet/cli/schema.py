@@ -125,7 +125,8 @@ def _describe_sources(found: Mapping[str, Fit | Refusal]) -> Iterator[str]:
 
 def _describe_fit(name: str, fit: Fit) -> Iterator[str]:
     whole = fit.rows + fit.left_out
-    yield f"{name}: {fit.rows:,} rows" + (f" of {fit.units:,} units" if fit.units else "")
+    owners = f" of {screen.plural(fit.units, 'unit')}" if fit.units else ""
+    yield f"{name}: {screen.plural(fit.rows, 'row')}{owners}"
     if fit.left_out:
         yield f"  lines that are no rows, left out: {_share(fit.left_out, whole)}"
     if fit.quoted:
@@ -159,8 +160,17 @@ def _describe_fit(name: str, fit: Fit) -> Iterator[str]:
 
 
 def _share(count: int, of: int) -> str:
-    """A count and its share, never shown as less than it is."""
-    return f"{count:,} ({screen.percent(count / of) if of else '0 %'})"
+    """A count and its share in three digits; only nothing is 0 %, and only all is 100 %.
+
+    >>> _share(1, 3), _share(99_999, 100_000), _share(1, 10**7), _share(7, 7), _share(0, 7)
+    ('1 (33.3 %)', '99,999 (over 99.9 %)', '1 (under 0.01 %)', '7 (100 %)', '0 (0 %)')
+    """
+    part = 100 * count / of if of else 0.0
+    if 0 < part < 0.01:
+        return f"{count:,} (under 0.01 %)"
+    if count < of and part >= 99.95:
+        return f"{count:,} (over 99.9 %)"
+    return f"{count:,} ({part:.3g} %)"
 
 
 def fit_json(fit: Fit | Refusal) -> dict[str, Any]:

@@ -144,6 +144,15 @@ def percent(share: float) -> str:
     return f"{_up(100 * share)} %"
 
 
+def plural(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "row"), plural(1204, "row")
+    ('1 row', '1,204 rows')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _up(amount: float) -> int:
     return math.ceil(round(amount, 9))  # 0.07 * 100 is a little more than 7
 

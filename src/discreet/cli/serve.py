@@ -51,10 +51,13 @@ def serve(  # noqa: PLR0913, PLR0917 (each is an option)
         if wanted is not None:
             check_port(host, wanted, option)
     app = application(sessions, signing_key=signing_key, beside=beside)
-    typer.echo(f"{scheme}://{host}:{port}/  (Ctrl-C stops)", err=True)
-    for name, other in (("postgresql", postgres), ("grpc", flight)):
-        if other is not None:
-            typer.echo(f"{name}://{host}:{other}/", err=True)
+
+    def tell() -> None:
+        typer.echo(f"{scheme}://{host}:{port}/  (Ctrl-C stops)", err=True)
+        for name, other in (("postgresql", postgres), ("grpc", flight)):
+            if other is not None:
+                typer.echo(f"{name}://{host}:{other}/", err=True)
+
     listen(
         app,
         host=host,
@@ -62,4 +65,5 @@ def serve(  # noqa: PLR0913, PLR0917 (each is an option)
         tls_cert=tls_cert,
         tls_key=tls_key,
         insecure=insecure,
+        ready=tell,
     )

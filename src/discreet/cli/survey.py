@@ -176,9 +176,14 @@ def serve(
     listen: Any = import_module("discreet.server.listen")
     listen.check_line(host, tls=tls_cert is not None, insecure=insecure)
     scheme = "http" if tls_cert is None else "https"
-    typer.echo(f"{scheme}://{host}:{port}/#TOKEN  (Ctrl-C stops)", err=True)
     listen.listen(
-        application, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, insecure=insecure
+        application,
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        insecure=insecure,
+        ready=lambda: typer.echo(f"{scheme}://{host}:{port}/#TOKEN  (Ctrl-C stops)", err=True),
     )
 
 

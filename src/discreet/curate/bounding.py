@@ -9,8 +9,10 @@ the kept rows by at most its kept rows.  Questions never pay a part of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.curate.steps import CURATOR
@@ -268,8 +270,22 @@ def _percent(interval: Any) -> str:
     if high >= 100 and low <= 0:
         return "an unknown part"
     if low <= 0:
-        return f"at most {high:.2g} %"
-    return f"between {low:.2g} and {high:.2g} %"
+        return f"at most {_round_away(high, up=True)} %"
+    return f"between {_round_away(low, up=False)} and {_round_away(high, up=True)} %"
+
+
+def _round_away(end: float, *, up: bool) -> str:
+    """An end in two digits, away from what lies between: an interval is never made smaller.
+
+    >>> _round_away(2.349, up=False), _round_away(2.311, up=True), _round_away(100.0, up=True)
+    ('2.3', '2.4', '100')
+    """
+    if end <= 0:
+        return "0"
+    digits = 1 - math.floor(math.log10(end))
+    steps = Fraction(end) * Fraction(10) ** digits
+    whole = math.ceil(steps) if up else math.floor(steps)
+    return f"{float(whole / Fraction(10) ** digits):.3g}"
 
 
 __all__ = ["Bounding", "Look", "list_looks"]

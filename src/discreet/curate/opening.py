@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.accounting.budget import Budget
-from discreet.errors import InvalidParameter
-from discreet.exact.numbers import Exact
+from discreet.errors import InvalidParameter, quote_value
+from discreet.exact.numbers import Exact, fraction
 from discreet.question.schema import Schema
 
 Declared = Schema | str | os.PathLike[str] | Mapping[str, Any]
@@ -68,4 +68,13 @@ def read_budget(given: Budget | Exact) -> Budget:
             why="without a budget nothing limits what the people in the data lose.",
             fix="pass discreet.Budget(epsilon=3, delta='1e-9'), or a number such as budget=3.",
         )
-    return Budget(epsilon=given)
+    try:
+        number = fraction(given, name="budget")
+    except InvalidParameter as refusal:
+        raise InvalidParameter(
+            refusal.code,
+            f"the budget is {quote_value(given)}, which is no number.",
+            why="without a budget nothing limits what the people in the data lose.",
+            fix="pass discreet.Budget(epsilon=3, delta='1e-9'), or a number such as budget=3.",
+        ) from None
+    return Budget(epsilon=number)

@@ -15,7 +15,7 @@ from discreet.exact.numbers import Exact, fraction
 from discreet.publication.margins import Margin
 from discreet.release.answer import as_arrow_values
 from discreet.release.chart import suggest_chart
-from discreet.release.display import MOST_ROWS, as_html, as_text, cell, fit_screen
+from discreet.release.display import MOST_ROWS, as_html, as_text, cell, fit_table
 from discreet.release.intervals import Interval
 from discreet.release.render import answer_arrow, answer_csv, check_frames, kind_of, plain
 
@@ -165,7 +165,7 @@ class Told:
         ]
 
     def __repr__(self) -> str:
-        return fit_screen(str(self))
+        return fit_table(self.columns, self._show_cells(), list(self.notes))
 
     def __str__(self) -> str:
         return as_text(self.columns, self._show_cells(), list(self.notes))

@@ -47,7 +47,7 @@ from discreet.question.functions.declaration import plain
 from discreet.question.possible import find_possible
 from discreet.release.amounts import exact_loss_json
 from discreet.release.clipped import Between, describe_ends
-from discreet.release.display import MOST_ROWS, as_html, as_text, fit_screen
+from discreet.release.display import MOST_ROWS, as_html, as_text, fit_table
 from discreet.release.intervals import Interval, Sets
 from discreet.release.notes import VALUE, MarginUnit, describe, margin_unit, notes
 from discreet.release.render import (
@@ -418,7 +418,7 @@ class Answer:
         }
 
     def __repr__(self) -> str:
-        return fit_screen(str(self))
+        return fit_table(self.columns, self._show_cells(), self._footer())
 
     def __str__(self) -> str:
         return as_text(self.columns, self._show_cells(), self._footer())

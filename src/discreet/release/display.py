@@ -187,9 +187,28 @@ def fit_screen(text: str) -> str:
     return "\n".join([*first, f"… {left:,} more lines: print(…) shows them", *last])
 
 
-def as_text(columns: Sequence[str], rows: list[list[str]], footer: list[str]) -> str:
+def fit_table(columns: Sequence[str], rows: list[list[str]], footer: list[str]) -> str:
+    """A table for a terminal, of as many rows as a screen holds; the others are counted once.
+
+    >>> rows = [[str(n)] for n in range(100)]
+    >>> fit_table(["n"], rows, ["free"]).splitlines()[-4:]
+    ['18', '… 81 more rows: print(…) shows the first 40', '', 'free']
+    """
+    room = SCREEN - 4 - len(footer)
+    if len(rows) <= room + 1:
+        return fit_screen(as_text(columns, rows, footer))
+    return fit_screen(as_text(columns, rows, footer, most=max(_FEWEST_ROWS, room)))
+
+
+_FEWEST_ROWS = 8
+"""So many rows are shown however much is said below them."""
+
+
+def as_text(
+    columns: Sequence[str], rows: list[list[str]], footer: list[str], most: int = MOST_ROWS
+) -> str:
     """A table for a terminal: text to the left, numbers to the right."""
-    shown = rows[:MOST_ROWS]
+    shown = rows[:most]
     widths = [
         max([len(name), *(len(row[index]) for row in shown)]) for index, name in enumerate(columns)
     ]
@@ -203,8 +222,10 @@ def as_text(columns: Sequence[str], rows: list[list[str]], footer: list[str]) ->
         return "  ".join(padded).rstrip()
 
     lines = [line(columns), "  ".join("─" * width for width in widths), *map(line, shown)]
-    if len(rows) > MOST_ROWS:
-        lines.append(f"… {len(rows) - MOST_ROWS} more rows")
+    if len(rows) > most:
+        more = f"… {len(rows) - most:,} more rows"
+        printed = "them" if len(rows) <= MOST_ROWS else f"the first {MOST_ROWS}"
+        lines.append(more if most == MOST_ROWS else f"{more}: print(…) shows {printed}")
     return "\n".join([*lines, "", *footer])
 
 

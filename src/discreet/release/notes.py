@@ -81,7 +81,15 @@ def notes(priced: Priced) -> tuple[str, ...]:
                 f"{aggregate.name}: an extreme value belongs to one {_unit_name(priced)}, so this "
                 f"is a private quantile near the {end} end."
             )
+    if isinstance(priced.loss.epsilon, float):  # infinite
+        said.append(_CONCENTRATED)
     return (*said, *_how_known(priced), *priced.question.remarks)
+
+
+_CONCENTRATED = (
+    "ε = ∞: this noise bounds ε only together with a δ. Its cost is its ρ, which the account "
+    "adds up."
+)
 
 
 def _say_at_least(priced: Priced) -> list[str]:

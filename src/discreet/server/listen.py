@@ -6,6 +6,7 @@ import asyncio
 import errno
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,30 @@ def listen(
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
     insecure: bool = False,
+    ready: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until told to stop; a stop finishes what is under way or leaves it resumable."""
+    """Serve until told to stop; a stop finishes what is under way or leaves it resumable.
+
+    ``ready`` is called once, when the socket takes connections.
+    """
     check_certificate(tls_cert, tls_key)
     check_line(host, tls=tls_cert is not None, insecure=insecure)
     config = configuration(app, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
-    uvicorn.Server(config).run()
+    Telling(config, ready).run()
+
+
+class Telling(uvicorn.Server):
+    """A server that says when it can be reached, and not before."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open what is served, and the socket; then say so."""
+        await super().startup(sockets)
+        if self.started and self._ready is not None:
+            self._ready()
 
 
 def check_port(host: str, port: int, option: str = "--port") -> None:

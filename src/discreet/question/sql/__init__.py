@@ -50,6 +50,7 @@ from discreet.question.relation import (
     Windowed,
 )
 from discreet.question.sql.aggregates import aggregate_name, is_several, write_aggregate
+from discreet.question.sql.bans import READ_ONLY, STARTS
 from discreet.question.sql.dialect import (
     Explain,
     PrivacyClause,
@@ -427,9 +428,9 @@ def _check_start(text: str, tokens: list[Token]) -> None:
     span = Span(text, tokens[0].start, tokens[0].end + 1) if tokens else None
     raise QuestionRefusal(
         "Q5",
-        "a question begins with SELECT, WITH or EXPLAIN.",
+        f"a question begins with {STARTS}.",
         why="analysts read statistics; they change nothing and set nothing.",
-        fix="none: a question only reads, and begins with SELECT, WITH or FROM.",
+        fix=READ_ONLY,
         span=span,
     )
 
@@ -495,7 +496,7 @@ def _not_select(tree: exp.Expr, reader: Reader) -> QuestionRefusal:
         tree,
         "this is not a SELECT.",
         why="analysts read statistics; they change nothing and set nothing.",
-        fix="none: a question only reads, and begins with SELECT, WITH or FROM.",
+        fix=READ_ONLY,
     )
 
 
@@ -670,6 +671,7 @@ def _unit_aggregate(aggregate: UnitAggregate) -> exp.Expr:
 
 
 _OPERATORS = (*BINARY, *UNARY, exp.Is, exp.In, exp.Connector)
+_PLACED = (exp.Group, exp.Ordered)
 _CHAINS = {name.upper(): kind for kind, name in CHAINS.items()}
 
 
@@ -706,7 +708,9 @@ class _Surface:
             return value
         tree = self.tree(value)
         torn = isinstance(parent, _OPERATORS) and isinstance(tree, _OPERATORS)
-        return exp.Paren(this=tree) if torn else tree
+        # A bare number in GROUP BY or ORDER BY is a place in the list, and no constant.
+        number = isinstance(tree, exp.Literal) and not tree.is_string
+        return exp.Paren(this=tree) if torn or (number and isinstance(parent, _PLACED)) else tree
 
     def _chain(self, node: exp.Anonymous) -> exp.Expr:
         parts = [self.tree(part) for part in node.expressions]

@@ -86,7 +86,7 @@ NAMES: dict[str, str] = {
 UNKNOWN = {
     "ANY_VALUE", "ARG_MAX", "ARG_MIN", "ARRAY_AGG", "ARRAY_CONCAT_AGG", "BIT_AND", "BIT_OR",
     "BIT_XOR", "BOOL_AND", "BOOL_OR", "BOOLAND_AGG", "BOOLOR_AGG", "COVARIANCE", "EVERY", "FIRST",
-    "GROUP_CONCAT", "KURTOSIS", "KURTOSIS_POP", "SKEW",
+    "GEOMEAN", "GEOMETRIC_MEAN", "GROUP_CONCAT", "KURTOSIS", "KURTOSIS_POP", "SKEW",
     "LAST", "LIST", "LISTAGG", "LOGICAL_AND", "LOGICAL_OR", "MAX_BY", "MIN_BY", "PERCENTILE_DISC",
     "PRODUCT", "QUANTILE_DISC", "REGR_COUNT", "REGR_R2", "SKEWNESS", "STRING_AGG",
     "APPROX_TOP_SUM", "ANON_AVG", "ANON_COUNT", "ANON_SUM",
@@ -464,8 +464,9 @@ _ANY_REASON = "it would show one person's value, or one person could change it w
 _DECIDES = "one person alone would make it true or false, and no noise lies between the two."
 _SHOWS = "it would show the value that one person has."
 _OF_NUMBERS = "what one person adds to it is bounded of numbers, each row for itself."
+_OF_ONE = ("SKEWNESS", "SKEW", "KURTOSIS", "KURTOSIS_POP", "GEOMEAN", "GEOMETRIC_MEAN")
 _WHY = {
-    **dict.fromkeys(("SKEWNESS", "SKEW", "KURTOSIS", "KURTOSIS_POP"), _OF_NUMBERS),
+    **dict.fromkeys(_OF_ONE, _OF_NUMBERS),
     **dict.fromkeys(("REGR_R2", "REGR_COUNT"), _OF_NUMBERS),
     **dict.fromkeys(("BOOL_OR", "LOGICAL_OR", "BOOLOR_AGG", "BOOL_AND", "LOGICAL_AND"), _DECIDES),
     **dict.fromkeys(("BOOLAND_AGG", "EVERY"), _DECIDES),
@@ -474,7 +475,7 @@ _WHY = {
 }
 """What is wrong with those of which more can be said."""
 _WRITTEN = {
-    **{name: f"{name}(x)" for name in ("SKEWNESS", "SKEW", "KURTOSIS", "KURTOSIS_POP")},
+    **{name: f"{name}(x)" for name in _OF_ONE},
     **{name: f"{name}(y, x)" for name in ("REGR_R2", "REGR_COUNT")},
 }
 """Those that are read off others, where they can be."""

@@ -124,6 +124,11 @@ _NO_SKIPPING = Ban(
     drop_clauses("offset"),
 )
 
+STARTS = "SELECT, WITH, FROM, PIVOT or EXPLAIN"
+"""What a question may begin with."""
+READ_ONLY = f"none: a question only reads, and begins with {STARTS}."
+"""What there is to do about a statement that is no question."""
+
 REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], Ban] = {
     exp.Exists: SUBQUERY,
     exp.Any: SUBQUERY,

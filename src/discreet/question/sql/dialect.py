@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ErrorLevel
+from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.generator import Generator
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -245,6 +245,19 @@ class Fix:
         return cls(f"{words}ask {question}", question)
 
 
+TYPED = "typed"
+"""Where a formula was put in the place of a word: the formula, and what was typed."""
+
+
+def _restore(node: exp.Expr) -> exp.Expr:
+    """The word that was typed, where its formula is as it was written out."""
+    made, typed = node.meta.get(TYPED, (None, node))
+    return typed.copy() if node == made else node
+
+
+_CALLED = {"CAST", "TRY_CAST", "SAFE_CAST", "EXTRACT"}
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """What every stage of reading needs: the text for spans, the catalogue for names."""
@@ -304,6 +317,23 @@ class Reader:
             refusal.fix = Fix.asking(question, words).text
             refusal.rewriting = question
 
+    def rewrite_text(self, change: Change) -> str | None:
+        """The whole question as it was typed with ``change`` made in it, if it would be accepted.
+
+        For changes that look for their places by themselves: nothing else is told in other words.
+        """
+        if self.accepts is None:
+            return None
+        try:
+            (tree,) = parse_trees(self.text, tokenize(self.text))
+        except (SqlglotError, ValueError, RecursionError):
+            return None
+        if tree is None:
+            return None
+        change(tree)
+        text = write_text(tree.this if isinstance(tree, Explain) else tree)
+        return text if self.accepts(text) else None
+
     def rewrite(self, node: exp.Expr | None, change: Change | None) -> str | None:
         """The whole question with ``change`` made at ``node``, if it would be accepted.
 
@@ -315,6 +345,7 @@ class Reader:
         position = next(i for i, part in enumerate(root.walk()) if part is node)
         copy = root.copy()
         change(next(part for i, part in enumerate(copy.walk()) if i == position))
+        copy = copy.transform(_restore, copy=False)
         try:
             text = write_text(copy)
         except TypeError:  # of a tree that no text has
@@ -372,7 +403,34 @@ class Reader:
             stops.append(end + 1)
             if isinstance(part, exp.Anonymous):
                 stops.append(self._find_closing(start, end + 1))
-        return (min(starts), max(stops)) if starts else None
+        return self._close_brackets(min(starts), max(stops)) if starts else None
+
+    def _close_brackets(self, start: int, stop: int) -> tuple[int, int]:
+        """The same place with the brackets that are opened or closed in it, and not both."""
+        opened, unopened = 0, 0
+        for token in self.tokens:
+            if start <= token.start < stop:
+                if token.token_type is TokenType.L_PAREN:
+                    opened += 1
+                elif token.token_type is TokenType.R_PAREN and opened:
+                    opened -= 1
+                elif token.token_type is TokenType.R_PAREN:
+                    unopened += 1
+        for token in self.tokens if opened else ():
+            if opened and token.start >= stop:
+                kind = token.token_type
+                opened += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+                stop = token.end + 1
+        for token in reversed(self.tokens) if unopened else ():
+            if unopened and token.start < start:
+                kind = token.token_type
+                unopened += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
+                start = token.start
+            elif not unopened:
+                # CAST(...) and EXTRACT(...) are no calls in the tree: their names have no place.
+                start = token.start if token.text.upper() in _CALLED else start
+                break
+        return start, stop
 
     def _find_closing(self, start: int, stop: int) -> int:
         """Past the parenthesis that closes the call whose name stands at ``start``."""
@@ -598,6 +656,7 @@ _IN_THE_WAY = re.compile(r"\bdistance_to_(maximum|reference)\b", re.IGNORECASE)
 _SHORT = re.compile(
     r"\b(semi|anti|asof|lateral|apply|pivot|sample|filter|bool\w*|logical_\w+|every|count_?if|"
     r"(min|max)_by|arg_(min|max)|first|last|skew(ness)?|kurtosis\w*|regr_r2|regr_count|"
+    r"geomean|geometric_mean|"
     r"(left|right)\s+(outer\s+)?join)\b|\bcount\s*\(\s*\)|\b(generate_\w+|range)\s*\(",
     re.IGNORECASE,
 )

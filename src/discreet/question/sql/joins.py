@@ -90,6 +90,8 @@ def _check_lists_groups(first: Item, second: Item, join: exp.Join, reader: Reade
 
 def read_join(rows: Rows, join: exp.Join, frame: Frame) -> Rows:
     """``rows`` with what ``join`` adds to each."""
+    if str(join.args.get("method") or "") == "ASOF":
+        read_item(join.this, frame)  # of a table that does not exist, that is told first
     if not _is_cross(join):
         _join_kind(join, frame.reader)  # refuse other kinds before looking further
     return _join_item(rows, read_item(join.this, frame), join, frame.reader)

@@ -1,8 +1,9 @@
-"""Aggregates that are read off others: SKEWNESS, KURTOSIS, REGR_R2 and REGR_COUNT.
+"""Aggregates that are read off others: SKEWNESS, KURTOSIS, GEOMEAN, REGR_R2 and REGR_COUNT.
 
 The third and fourth moments are means of powers, about the middle of what is declared, so that they
 are small; with the mean and the variance they say how far a distribution leans and how heavy its
 tails are, after the release.  The formulas are those of DuckDB, corrected for the size of a sample.
+A geometric mean is a mean of logarithms.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.question.sql.dialect import Reader, parse_trees, tokenize
+from discreet.question.sql.aggregates import aggregate_name
+from discreet.question.sql.dialect import TYPED, Reader, parse_trees, tokenize
 from discreet.question.sql.own_values import is_of_units
 
 _MOMENTS = {"SKEWNESS": 3, "SKEW": 3, "KURTOSIS": 4, "KURTOSIS_POP": 4}
+_GEOMETRIC = {"GEOMEAN", "GEOMETRIC_MEAN"}
 _PAIRS = {"REGR_R2", "REGR_COUNT"}
 
 
@@ -26,8 +29,10 @@ def write_moments_out(query: exp.Select, reader: Reader) -> None:
         return
     for node in list(query.walk(prune=lambda n: n is not query and isinstance(n, exp.Query))):
         name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
-        if name not in _MOMENTS and name not in _PAIRS:
+        if name not in _MOMENTS and name not in _PAIRS | _GEOMETRIC:
             continue
+        if _is_misplaced(node, query):
+            continue  # and is refused under its own name
         given, whole, where = list(node.expressions), node, None
         if isinstance(node.parent, exp.Filter):
             whole, where = node.parent, node.parent.expression
@@ -37,7 +42,21 @@ def write_moments_out(query: exp.Select, reader: Reader) -> None:
         made = _compute(name, given, _aggregate_where(where), reader, query)
         shown = whole.parent is query and whole.arg_key == "expressions"
         titled = exp.Alias(this=made, alias=exp.to_identifier(name.lower()))
-        whole.replace(titled if shown else exp.paren(made, copy=False))
+        put = titled if shown else exp.paren(made, copy=False)
+        put.meta[TYPED] = put.copy(), whole.copy()
+        whole.replace(put)
+
+
+def _is_misplaced(node: exp.Expr, query: exp.Select) -> bool:
+    """Whether it stands where rows are chosen or grouped, or inside another aggregate."""
+    around = node.parent
+    while around is not None and around is not query:
+        if isinstance(around, exp.Where | exp.Group | exp.Join):
+            return True
+        if isinstance(around, exp.Anonymous) and aggregate_name(around) is not None:
+            return True
+        around = around.parent
+    return False
 
 
 def _is_odd(part: exp.Expr, reader: Reader) -> bool:
@@ -73,16 +92,20 @@ _FORMULAS = {
     "KURTOSIS": "(n - 1) * ((n + 1) * (f - 4 * m * t + 6 * POWER(m, 2) * v + 3 * POWER(m, 4)) / "
     "POWER(v, 2) - 3 * (n - 1)) / ((n - 2) * (n - 3))",
     "KURTOSIS_POP": "(f - 4 * m * t + 6 * POWER(m, 2) * v + 3 * POWER(m, 4)) / POWER(v, 2) - 3",
+    "GEOMEAN": "EXP(g)",
     "REGR_R2": "POWER(r, 2)",
     "REGR_COUNT": "c",
 }
+
+
+_SAME = {"SKEW": "SKEWNESS", "GEOMETRIC_MEAN": "GEOMEAN"}
 
 
 def _compute(
     name: str, given: list[exp.Expr], make: Make, reader: Reader, query: exp.Select
 ) -> exp.Expr:
     """The formula of ``name``, with an aggregate in the place of each of its letters."""
-    text = _FORMULAS["SKEWNESS" if name == "SKEW" else name]
+    text = _FORMULAS[_SAME.get(name, name)]
     found = _parse_formula(text)
     value = _centre(given[0], reader, query)
     there = [exp.Not(this=exp.Is(this=part.copy(), expression=exp.Null())) for part in given]
@@ -93,6 +116,7 @@ def _compute(
         "v": ("VAR_POP", [value]),
         "t": ("AVG", [_power(value, 3)]),
         "f": ("AVG", [_power(value, 4)]),
+        "g": ("AVG", [exp.Anonymous(this="LN", expressions=[given[0].copy()])]),
         "r": ("CORR", given),
         "c": ("COUNT", [both]),
     }

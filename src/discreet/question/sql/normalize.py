@@ -704,7 +704,7 @@ SPECIAL = {
     "width_bucket": _width_bucket,
     "time_bucket": _BUCKET,
     "time_slice": _BUCKET,
-    "date_part": _date_part,
+    **dict.fromkeys(("date_part", "datepart"), _date_part),
     "convert_timezone": _convert_timezone,
     "last_day": _make_rule(times.last_day, "LAST_DAY(date)"),
     "dayname": _name_of_day("%A"),

@@ -37,6 +37,7 @@ def _is_once(node: exp.Expr) -> bool:
         and NAMES.get(aggregate_name(node) or "") in ("MODE", "TOP_K")
         and bool(node.expressions)
         and isinstance(node.expressions[0], exp.Distinct)
+        and bool(node.expressions[0].expressions)
     )
 
 

@@ -95,7 +95,7 @@ def look_up_groups(root: exp.Expr) -> None:
     The same as with the sub-query for g.m, where it is only compared with in WHERE: a row that has
     no partner is compared with NULL, and meets nothing.
     """
-    if not isinstance(root, exp.Select):
+    if not isinstance(root, exp.Select) or root.args.get("from_") is None:
         return
     commons = {cte.alias.casefold(): cte.this for cte in root.ctes}
     for join in list(root.args.get("joins") or ()):
@@ -107,7 +107,8 @@ def look_up_groups(root: exp.Expr) -> None:
         )
         if not said <= {"this", "on", "using", "kind"} or kind != "INNER":
             continue
-        if isinstance(query, exp.Select) and query.args.get("group") is not None:
+        grouped = isinstance(query, exp.Select) and query.args.get("group") is not None
+        if isinstance(query, exp.Select) and grouped and query.args.get("from_") is not None:
             _replace_join(root, join, query)
 
 

@@ -128,8 +128,8 @@ def add_join_conditions(conditions: list[exp.Expr]) -> Change:
 def swap_join_sides(node: exp.Expr) -> None:
     """``a RIGHT JOIN b`` becomes ``b LEFT JOIN a``."""
     select = node.parent
-    if isinstance(select, exp.Select) and len(select.args.get("joins") or []) == 1:
-        start = select.args["from_"]
+    start = select.args.get("from_") if isinstance(select, exp.Select) else None
+    if select is not None and start is not None and len(select.args.get("joins") or []) == 1:
         left, right = start.this, node.this
         start.set("this", right)
         node.set("this", left)

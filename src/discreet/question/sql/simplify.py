@@ -298,8 +298,10 @@ def _filter_before_joining(query: exp.Select, reader: Reader) -> None:
 
 def _name_tables(parts: list[exp.Expr], join: exp.Join, query: exp.Select, reader: Reader) -> None:
     """Bare columns of the table that is joined, with its name: no other table has them."""
-    own = reader.columns_of(join.this.name)
-    others = [query.args["from_"].this, *(j.this for j in query.args["joins"] if j is not join)]
+    own, start = reader.columns_of(join.this.name), query.args.get("from_")
+    if start is None:
+        return
+    others = [start.this, *(j.this for j in query.args["joins"] if j is not join)]
     known = [reader.columns_of(t.name) if isinstance(t, exp.Table) else None for t in others]
     if own is None or None in known:
         return

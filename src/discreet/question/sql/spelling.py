@@ -58,7 +58,8 @@ def correct_names(reader: Reader, node: exp.Expr, known: Iterable[str], words: s
         for part in unknown
     }
     texts = {part.name for part in unknown if _is_text(part)}
-    question = reader.rewrite(node, _correct(instead, texts))
+    change = _correct(instead, texts)
+    question = reader.rewrite_text(change) or reader.rewrite(node, change)
     if question is None:
         return Fix(words)
     return Fix.asking(

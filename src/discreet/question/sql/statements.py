@@ -23,6 +23,7 @@ from discreet.question.question import Question, check_measured
 from discreet.question.sql import released
 from discreet.question.sql.accounts import ACCOUNT
 from discreet.question.sql.aggregates import has_aggregates
+from discreet.question.sql.bans import READ_ONLY
 from discreet.question.sql.dialect import Reader, check_allowed
 from discreet.question.sql.intervals import EndsPusher, has_ends
 from discreet.question.sql.lifting import Lifted, is_mixed, select_all
@@ -484,7 +485,7 @@ class StatementReader:
             node,
             "this is not a SELECT.",
             why="analysts read statistics; they change nothing and set nothing.",
-            fix="none: a question only reads, and begins with SELECT, WITH or FROM.",
+            fix=READ_ONLY,
         )
 
     # --- questions ---------------------------------------------------------------------------

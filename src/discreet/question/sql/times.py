@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date, datetime
+from typing import Any
 
 from sqlglot import exp
 
@@ -624,7 +625,7 @@ def last_day(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
 
 
 def make_date(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
-    """DATE(moment), TO_DATE('2024-02-29'), DATE(2024, 2, 29)."""
+    """DATE(moment), TO_DATE('2024-02-29'), DATE(2024, 2, 29), MAKE_DATE(born, 7, 1)."""
     trees = [inner(a) for a in node.expressions]
     if len(trees) == 3:
         parts = [read_constant(t) if is_constant(t) else None for t in trees]
@@ -633,7 +634,7 @@ def make_date(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
                 return write_constant(date(*parts))  # type: ignore[arg-type]
             except (ValueError, OverflowError):
                 raise _not_a_day(node, reader) from None
-        return None
+        return _day_of_year(trees[0], parts[1:])
     if not 1 <= len(trees) <= 2:
         return None
     if len(trees) == 2:  # a format beside a constant that is written the usual way
@@ -644,6 +645,19 @@ def make_date(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     if found is not None and (kind is exp.DType.DATE) == (len(found.this.name) == 10):
         return found
     return exp.Cast(this=found or trees[0], to=exp.DataType(this=kind))
+
+
+_ANY_YEAR = 2001  # no leap year: its days are those of every year
+
+
+def _day_of_year(year: exp.Expr, place: list[Any]) -> exp.Expr | None:
+    """MAKE_DATE(born, 7, 1): the same day of each row's year, as many months from 2001's."""
+    try:
+        start = write_constant(date(_ANY_YEAR, *place))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    years = exp.Sub(this=year, expression=write_constant(_ANY_YEAR))
+    return call("date_add_months", start, exp.Mul(this=years, expression=write_constant(12)))
 
 
 # --- formats -------------------------------------------------------------------------------

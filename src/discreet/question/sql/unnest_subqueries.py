@@ -151,7 +151,7 @@ class _Own:
     @staticmethod
     def of(inner: exp.Select, columns: Columns) -> _Own:
         """What ``inner`` reads."""
-        parts = [inner.args["from_"], *(inner.args.get("joins") or [])]
+        parts = _list_read(inner)
         own = [columns(p.this.name) if isinstance(p.this, exp.Table) else None for p in parts]
         known = None if None in own else {name for some in own for name in some or ()}
         return _Own(_names(inner), known)
@@ -163,9 +163,14 @@ class _Own:
         return self.known is not None and column.name.casefold() not in self.known
 
 
+def _list_read(query: exp.Select) -> list[exp.Expr]:
+    """FROM and every JOIN; none of a SELECT of constants."""
+    parts = [query.args.get("from_"), *(query.args.get("joins") or [])]
+    return [part for part in parts if part is not None]
+
+
 def _names(query: exp.Select) -> set[str]:
-    parts = [query.args["from_"], *(query.args.get("joins") or [])]
-    return {part.this.alias_or_name.casefold() for part in parts}
+    return {part.this.alias_or_name.casefold() for part in _list_read(query)}
 
 
 def _looks_outside(part: exp.Expr, rest: list[exp.Expr], columns: Columns) -> bool:

@@ -53,7 +53,13 @@ from discreet.question.sql.mending.clauses import (
     translate_clauses,
     unquote_functions,
 )
-from discreet.question.sql.mending.rows import mend_joins, mend_sets, mend_subqueries, mend_windows
+from discreet.question.sql.mending.rows import (
+    mend_joins,
+    mend_sets,
+    mend_subqueries,
+    mend_windows,
+    qualify_rows_first,
+)
 from discreet.question.sql.mending.torn import (
     Mended,
     Torn,
@@ -141,14 +147,14 @@ MENDERS: dict[str, tuple[Mender, ...]] = {
     "Q11": (translate_clauses, drop_clause, drop_cast, leave_out),
     "Q12": (count_shown_rows,),
     "Q13": (count_distinct,),
-    "Q14": (mend_windows,),
+    "Q14": (qualify_rows_first, mend_windows),
     "Q5": (correct_words,),
     "Q15": (mend_subqueries,),
     "Q18": (mend_joins, mend_sets, leave_out),
     "Q19": (mend_joins, leave_out),
     "Q20": (mend_joins, leave_out),
     "Q21": (mend_sets,),
-    "Q24": (group_ungrouped,),
+    "Q24": (qualify_rows_first, group_ungrouped),
     "Q25": (move_aggregates,),
     "Q27": (fewer_keys,),
     "Q28": (mend_options,),

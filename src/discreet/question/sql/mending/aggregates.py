@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.question.sql.aggregates import aggregate_name
 from discreet.question.sql.mending.torn import Mended, Torn, make_call, whole
 from discreet.question.sql.rewrite import count_by_group, count_rows, group_by_column
 
@@ -326,7 +327,9 @@ def move_aggregates(torn: Torn) -> Mended:
     """A condition on an aggregate stands in HAVING, and an aggregate of one is that one."""
     for root, node in torn.each(exp.Where):
         if isinstance(node.parent, exp.Select):
-            _put_in_having(node.parent, [node.this], [])
+            parts = list(node.this.flatten()) if isinstance(node.this, exp.And) else [node.this]
+            asked = [p for p in parts if any(map(aggregate_name, p.find_all(exp.Anonymous)))]
+            _put_in_having(node.parent, asked, [part for part in parts if part not in asked])
             yield "of the whole answer: ", root
     yield from _move_named(torn)
     for root, node in torn.each(exp.Group):

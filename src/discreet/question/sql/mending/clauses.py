@@ -42,6 +42,7 @@ def mend_text(torn: Torn) -> Mended:
     if text.count("'") % 2:
         yield "a quote was never closed: ", f"{text}'"
     yield from correct_words(torn)
+    yield from _put_comma(torn)
     missing = text.count("(") - text.count(")")
     if missing > 0:
         words = "a bracket was never closed: "
@@ -53,6 +54,18 @@ def mend_text(torn: Torn) -> Mended:
     elif missing < 0:
         last = text.rfind(")")
         yield "a bracket was never opened: ", text[:last] + text[last + 1 :]
+
+
+def _put_comma(torn: Torn) -> Mended:
+    """``SELECT city COUNT(*)``: a comma before one of the words where the text cannot be read."""
+    if torn.place is None:
+        return
+    words = [part.start() for part in re.finditer(r"[A-Za-z_\"`][\w.\"`]*", torn.text)]
+    before = [start for start in words if start <= torn.place.start]
+    for start in reversed(before[-2:]):
+        head = torn.text[:start].rstrip()
+        if head and head[-1] not in ",(":
+            yield "a comma was missing: ", f"{head}, {torn.text[start:]}"
 
 
 _WORDS = (
@@ -570,7 +583,9 @@ def correct_functions(torn: Torn) -> Mended:
         called = node.name.upper()
         near = None if called in names else find_nearest(called, names)
         if near is not None and not isinstance(node.this, exp.Identifier):
-            node.set("this", near)
+            for same in root.find_all(exp.Anonymous):
+                if same.name.upper() == called:
+                    same.set("this", near)
             yield f"did you mean {near}? ", root
 
 

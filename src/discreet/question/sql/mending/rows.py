@@ -28,6 +28,26 @@ def mend_joins(torn: Torn) -> Mended:
             yield "", root
 
 
+def qualify_rows_first(torn: Torn) -> Mended:
+    """``SELECT COUNT(*) FROM t QUALIFY ...``: the rows are chosen first, and then counted."""
+    root = torn.tree.copy() if torn.tree is not None else None
+    if not isinstance(root, exp.Select) or root.args.get("qualify") is None:
+        return
+    chosen = ("from_", "joins", "where", "qualify", "windows")
+    inner = exp.Select(
+        expressions=[exp.Star()],
+        **{name: root.args[name] for name in chosen if root.args.get(name)},
+    )
+    name = inner.args["from_"].this.alias_or_name if inner.args.get("from_") else ""
+    if not name or inner.args.get("joins"):
+        return  # two columns of one name would meet
+    for clause in chosen:
+        root.set(clause, None)
+    alias = exp.TableAlias(this=exp.to_identifier(name))
+    root.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+    yield "the rows are chosen before they are aggregated: ", root
+
+
 def _begin_with_rows_of_two(torn: Torn) -> Mended:
     """FROM people JOIN messages, around the other way: a message is of two people, not one."""
     root = torn.tree.copy() if torn.tree is not None else None
