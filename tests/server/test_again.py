@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from patience import PATIENCE_S, wait_until
 
+from discreet.curate import session
+from discreet.errors import Refusal
 from discreet.ledger import keys
-from discreet.server import dataset
-from discreet.server.again import Again
+from discreet.server import again, dataset
 from discreet.server.cache import AnswerCache, CacheKey
 from discreet.server.models import Ask
 from discreet.server.readings import BODY, ReadRequests
@@ -31,15 +32,15 @@ TRIES = 4
 def short(monkeypatch):
     """In which way requests were told without being read, one after the other."""
     told = []
-    long_way = Again._find
+    find = again._find
 
-    def counted(self, key, read, way):
-        found = long_way(self, key, read, way)
-        if found[1] is not None:
-            told.append(way)
+    def counted(dataset, telling, caller, read):
+        found = find(dataset, telling, caller, read)
+        if not isinstance(found, Refusal) and found[1] is not None:
+            told.append(read.way)
         return found
 
-    monkeypatch.setattr(Again, "_find", counted)
+    monkeypatch.setattr(again, "_find", counted)
     return told
 
 
@@ -181,6 +182,93 @@ def test_what_is_refused_for_its_rate_is_no_replay(tmp_path, serving):
         assert 'discreet_questions_total{dataset="clinic",outcome="replayed"} 4' in told
 
 
+# --- what is the same for all --------------------------------------------------------------------
+
+
+def test_what_everybody_is_told_is_told_to_the_next_who_asks_without_being_read(server, short):
+    """And they see it under its number from then on, through their own words."""
+    sent, (ada, bob) = body(), (server.person(), server.person())
+    told = [ask(server, sent, ada) for _ in range(TRIES)][-1]
+    short.clear()
+    first = ask(server, sent, bob)
+    assert (first.status_code, short) == (200, ["ask"])
+    assert first.content == told.content
+    shown = server.call("GET", f"answers/{told.json()['id']}", key=bob)
+    assert shown.json()["rows"] == told.json()["rows"]
+    assert shown.json()["question"] == sent["question"]
+    stranger = server.person()
+    assert server.call("GET", f"answers/{told.json()['id']}", key=stranger).status_code == 404
+
+
+def test_whose_words_they_were_is_not_told_to_who_asks_in_others(server, short):
+    """The payer calls it otherwise: each is shown it through what they asked themselves."""
+    age = next(AGES)
+    ada, bob = server.person(), server.person()
+    sent, other = (
+        {**body(), "question": f"SELECT COUNT(*) AS {name} FROM visits WHERE age > {age}"}
+        for name in ("hers", "his")
+    )
+    for _ in range(TRIES):
+        ask(server, sent, ada)
+        number = ask(server, other, ada).json()["id"]
+    short.clear()
+    assert ask(server, other, bob).json()["columns"][0]["name"] == "his"
+    assert short == ["ask"]
+    shown = server.call("GET", f"answers/{number}", key=bob).json()
+    assert (shown["columns"][0]["name"], shown["question"]) == ("his", other["question"])
+
+
+def test_what_a_stored_answer_costs_is_nothing_for_all_whatever_they_may_spend(server, short):
+    sent, poor = body(), f"poor{next(AGES)}"
+    ask(server, sent)
+    alone = sent_alone(sent)
+    told = [server.call("POST", "explain", alone).content for _ in range(TRIES)][-1]
+    key = server.person(name=poor)
+    server.call("PATCH", f"analysts/{poor}", {"limit": {"epsilon": "1/1000"}})
+    server.call("POST", "explain", alone)  # after these records, it is remembered anew
+    short.clear()
+    found = server.call("POST", "explain", alone, key=key)
+    assert (found.content, found.json()["outcome"], short) == (told, "stored", ["explain"])
+    dearer = {**alone, "question": f"{COUNT} WHERE age > {next(AGES)}"}
+    assert all(server.call("POST", "explain", dearer).json()["affordable"] for _ in range(TRIES))
+    short.clear()
+    assert not server.call("POST", "explain", dearer, key=key).json()["affordable"]
+    assert not short  # what is not stored depends on who asks
+
+
+@pytest.mark.parametrize("how", ["of its own", "fresh", "statement"])
+def test_what_may_differ_by_who_asks_is_remembered_for_each(tmp_path, serving, short, how):
+    with serving(tmp_path, shared=how != "of its own") as server:
+        sent, ada, bob = body(), server.person(), server.person()
+        if how == "fresh":
+            sent["fresh"] = True
+        if how == "statement":
+            sent["question"] = f"SELECT n / 2 AS half FROM ({COUNT} WHERE age > {next(AGES)}) AS c"
+        found = [ask(server, sent, ada) for _ in range(TRIES)]
+        assert {one.status_code for one in found} == {200}
+        short.clear()
+        assert ask(server, sent, bob).status_code == 200
+        assert not short
+
+
+def test_many_who_come_together_are_told_by_one_look_at_the_ledger(server, short, monkeypatch):
+    sent, people = body(), [server.person() for _ in range(8)]
+    for _ in range(TRIES):
+        ask(server, sent)
+    clinic = server.state.datasets["clinic"]
+    caller = server.state.identify(server.datasets["clinic"].key)
+    looks, store = [], clinic.account._journal.store
+    since = store.since
+    monkeypatch.setattr(store, "since", lambda *given: looks.append(given) or since(*given))
+    read = next(reversed(server.state.read._read.values()))
+    wanted = [again.Wanted(key, read) for key in (*people, "nonsense")]
+    found = again.Again(None, server.state)._find_all("clinic", wanted)
+    assert [one[1] is not None for one in found[:-1]] == [True] * len(people)
+    assert isinstance(found[-1], Refusal)
+    assert 0 < len(looks) <= 3
+    assert caller.grants["clinic"].role == "curator"
+
+
 # --- time passes ---------------------------------------------------------------------------------
 
 
@@ -286,6 +374,37 @@ def test_a_group_that_has_spent_its_limit_is_told_at_once(tmp_path, serving, sho
         server.call("PATCH", "analysts/ana", {"group": "others"})
         assert affordable() == {True}
         assert len(short) == 3 * (TRIES - 1)
+
+
+def test_a_group_whose_limit_is_changed_in_the_settings_is_told_at_once(tmp_path, serving, short):
+    """The curator writes another limit, and another process opens the session with it."""
+    more = "\n[groups.staff]\nlimit = { epsilon = 1 }\n"
+    with serving(tmp_path, more=more) as server:
+        key, sent = server.person(name="ana", group="staff"), body()
+        alone = sent_alone({**sent, "question": f"{COUNT} WHERE age > {next(AGES)}"})
+        for _ in range(TRIES):
+            assert ask(server, sent, key).status_code == 200
+            assert server.call("POST", "explain", alone, key=key).json()["affordable"]
+        assert {"ask", "explain"} == set(short)
+        file = tmp_path / "clinic" / "discreet.toml"
+        text = file.read_text()
+        for limit, affordable in ((0.03, False), (2, True)):
+            short.clear()
+            file.write_text(text.replace("{ epsilon = 1 }", f"{{ epsilon = {limit} }}"))
+            with session.open(tmp_path / "clinic", opened=False):
+                pass  # what is declared is recorded when a session is opened
+            told = [server.call("POST", "explain", alone, key=key).json() for _ in range(TRIES)]
+            assert [one["affordable"] for one in told] == [affordable] * TRIES
+            assert short == ["explain"] * (TRIES - 1)
+            assert ask(server, sent, key).json()["replayed"]  # paid for under the other limit
+        short.clear()
+        file.write_text(text.replace("[groups.staff]", "[groups.others]"))
+        with session.open(tmp_path / "clinic", opened=False):
+            pass
+        told = server.call("POST", "explain", alone, key=key).json()
+        found = ask(server, sent, key)
+        assert (told["affordable"], told["refusal"]["code"]) == (False, "A2")
+        assert (found.status_code, found.json()["code"], short) == (403, "A2", [])
 
 
 def test_what_changed_while_it_was_told_is_not_kept(server, short, monkeypatch):

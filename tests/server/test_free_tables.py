@@ -309,16 +309,53 @@ def test_what_has_no_such_form_is_told_where_it_has_one(free, where):
     ):
         clinic.ask(CITIES)
 
-    async def describe(question: str) -> Any:
-        line = await asyncpg.connect(**where, database="clinic")
-        try:
-            return await line.prepare(question)
-        finally:
-            await line.close()
 
-    with pytest.raises(asyncpg.PostgresError, match="described with its parameters only"):
-        asyncio.run(describe(CITIES.replace(" GROUP", " WHERE city = $1 GROUP")))
-    asyncio.run(describe("SELECT COUNT(*) AS cities FROM visits WHERE city = $1"))
+async def fetch(where: dict[str, Any], question: str, *values: Any, **settings: str) -> Any:
+    """What asyncpg prepares a question as, and what it reads for each of some values."""
+    line = await asyncpg.connect(
+        **where, database="clinic", server_settings=settings, timeout=PATIENCE_S
+    )
+    try:
+        prepared = await line.prepare(question)
+        types = {one.name: one.type.name for one in prepared.get_attributes()}
+        return types, [[tuple(row) for row in await prepared.fetch(value)] for value in values]
+    finally:
+        await line.close()
+
+
+PREPARED = [
+    (CITIES, "city", ("Cork", "Bergen", "Atlantis"), {"city": "text", "n": "int8"}),
+    (SMOKES, "smokes", ("daily", "never"), {"smokes": "text", "n": "float8"}),
+]
+
+
+@pytest.mark.parametrize(("question", "column", "values", "types"), PREPARED)
+def test_asyncpg_prepares_what_has_parameters(free, where, question, column, values, types):
+    """It learns the types before it sends the values; where no row is chosen they are the same."""
+    before = spent(free)
+    asked = question.replace(" GROUP", f" WHERE {column} = $1 GROUP")
+    found, rows = asyncio.run(fetch(where, asked, *values))
+    assert found == types
+    with psycopg.connect(**where, dbname="clinic") as line:
+        whole = dict(line.execute(question).fetchall())
+    for value, listed in zip(values, rows, strict=True):
+        assert dict(listed).get(value) == whole.get(value)
+    assert any(rows)
+    assert spent(free) == before
+    with_ends = {"discreet.margins": "on"}
+    named, ((row,), *_) = asyncio.run(fetch(where, asked, *values, **with_ends))
+    assert list(named) == [column, "n", "n_low", "n_high"]
+    assert row[2] < row[1] < row[3]
+
+
+def test_asyncpg_prepares_what_is_chosen_by_a_number_or_said_by_one(free, where):
+    types, ((row,), (none,)) = asyncio.run(
+        fetch(where, "SELECT COUNT(*) AS n FROM cities WHERE LENGTH(city) > $1", 0, 99)
+    )
+    assert types["n"] in ("int8", "float8")
+    assert row[0] > 0
+    assert none[0] == 0
+    asyncio.run(fetch(where, "SELECT COUNT(*) AS cities FROM visits WHERE city = $1"))
 
 
 @pytest.mark.parametrize(("path", "question"), ASKED)

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S
 
-from discreet.errors import LedgerRefusal
+from discreet.errors import LedgerRefusal, Refusal
 from discreet.server.jobs import Jobs
 from discreet.server.log import Log
 from discreet.server.pool import Pool
+from discreet.server.refusals import http_status
 from discreet.server.settings import Settings
 
 CANARY = "Q7ZANARY"
@@ -83,6 +84,13 @@ class Stub:
         return self.returns
 
 
+def make_paid(number: int) -> Any:
+    receipt = SimpleNamespace(id=number, analyst="a")
+    return SimpleNamespace(
+        priced=None, data_version="", basis=None, improving=None, receipt=receipt
+    )
+
+
 async def timed(
     deadline_s: float, takes: float, *, works: bool, times: int, curator: Any = None
 ) -> list[float]:
@@ -93,15 +101,8 @@ async def timed(
     jobs = Jobs(curator, pool, Settings(deadline_s=deadline_s), log=Log(io.StringIO()))
     found = []
     for number in range(times):
-        paid = SimpleNamespace(
-            priced=None,
-            data_version="",
-            basis=None,
-            improving=None,
-            receipt=SimpleNamespace(id=number, analyst="a"),
-        )
         before = time.monotonic()
-        job = jobs.start(paid, "a")
+        job = jobs.start(make_paid(number), "a")
         assert await job.over(PATIENCE_S)
         found.append(time.monotonic() - before)
     return found
@@ -205,6 +206,59 @@ def test_a_process_that_dies_over_a_question_is_missed_at_its_deadline_only(monk
     asyncio.run(seen())
 
 
+@pytest.mark.parametrize("place", ["start", "started", "wait"])
+def test_a_mistake_in_keeping_a_process_ends_the_waiting_and_is_tried_again(monkeypatch, place):
+    """Nobody waits for a process that may never come; who comes later finds the next."""
+    told, mistakes = [], [True]
+
+    def fail(where):
+        if mistakes and where == place:
+            raise ValueError("a name, perhaps")
+
+    class Mistaken:
+        def __init__(self) -> None:
+            self.idle, self.alive = asyncio.Event(), True
+            self.idle.set()
+
+        @classmethod
+        async def start(cls, *_):
+            await asyncio.sleep(0.01)
+            fail("start")
+            return cls()
+
+        async def wait(self):
+            await asyncio.sleep(0.05)
+            fail("wait")
+            await asyncio.Event().wait()
+
+        async def stop(self):
+            self.alive = False
+
+    async def seen() -> None:
+        pool = Pool("", size=1, memory_bytes=0, started=lambda: fail("started"), failed=told.append)
+        curator = SimpleNamespace(publish=lambda paid, answer: answer)
+        jobs = Jobs(curator, pool, Settings(deadline_s=0), log=Log())
+        pool.open()
+        if place == "wait":
+            await pool.take()  # the only one is taken, and lost without an end
+        with pytest.raises(Refusal) as refused:
+            await jobs.start(make_paid(1), "ada").wait(PATIENCE_S)
+        assert (refused.value.code, http_status(refused.value)) == ("A17", 503)
+        assert "failed" in refused.value.what
+        assert "stays paid" in refused.value.why
+        if place != "wait":  # there the next is started, to be lost as well
+            assert await jobs.compare(b"turn") == b""
+        assert told
+        assert {type(one) for one in told} == {ValueError}
+        mistakes.clear()
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await pool.take()).alive  # replaced
+        await pool.close()
+
+    monkeypatch.setattr("discreet.server.pool.Worker", Mistaken)
+    asyncio.run(seen())
+
+
 def test_an_engine_is_free_at_the_deadline_and_not_before():
     """Otherwise the second of two questions would end when the first has ended, plus its own."""
 
@@ -216,11 +270,7 @@ def test_an_engine_is_free_at_the_deadline_and_not_before():
         before = time.monotonic()
         started = []
         for number in range(3):
-            receipt = SimpleNamespace(id=number, analyst="a")
-            paid = SimpleNamespace(
-                priced=None, data_version="", basis=None, improving=None, receipt=receipt
-            )
-            started.append(jobs.start(paid, "a"))
+            started.append(jobs.start(make_paid(number), "a"))
         ends = []
         for job in started:
             assert await job.over(PATIENCE_S)

@@ -59,7 +59,13 @@ class ForeignEngine(ABC, Generic[C]):
         """What is public of the tables now; nobody else is asked."""
         return self._public.catalogue
 
-    def compile(self, plan: Plan, lumpings: Lumpings = ()) -> C:
+    def compile(
+        self,
+        plan: Plan,
+        lumpings: Lumpings = (),
+        *,
+        bound: bool = False,  # noqa: ARG002 (none is)
+    ) -> C:
         """The plan's one statement, or a refusal of what the engine has no words for."""
         key = (plan, repr(plan), lumpings, self.catalogue.version)
         with self._lock:

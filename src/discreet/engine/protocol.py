@@ -52,11 +52,12 @@ class Engine(Protocol[C]):
     def catalogue(self) -> Catalogue:
         """What is public of the tables now; opens no private source."""
 
-    def compile(self, plan: Plan, lumpings: Lumpings = ()) -> C:
+    def compile(self, plan: Plan, lumpings: Lumpings = (), *, bound: bool = False) -> C:
         """The plan as a statement that the engine accepts, or a refusal; reads no private data.
 
         The same plan is compiled once for each version of the public tables.  Cells of
         histograms come back together as the ``lumpings`` say; without any, each by itself.
+        Of one that was ``bound`` before it was paid for, the engine is not asked again.
         """
 
     def run(self, compiled: C) -> Truth:

@@ -7,6 +7,7 @@ import threading
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
@@ -199,6 +200,12 @@ class Account:
         """How the dataset stands, by the records read so far."""
         return self._journal.books.datasets[self.dataset]
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Inside, all that is asked is answered as things stand now: the ledger is read once."""
+        with self._journal.reading():
+            yield
+
     # --- charge, publish, burn ----------------------------------------------------------------
 
     def charge(self, request: Request) -> Receipt | Stored:
@@ -342,6 +349,17 @@ class Account:
         with self._journal.reading():
             earlier = self._find_earlier(request, self._newest(request), self._journal.now())
         return None if earlier is None else self._reuse(earlier, request)
+
+    def is_for_all(self, request: Request) -> bool:
+        """Whether everybody who may ask is shown the same answer to it, free, whatever they paid.
+
+        Answers are shared, and one stands where all look first (:meth:`_find_earlier`).
+        """
+        with self._journal.reading():
+            if not self.standing().policy.shared_answers or request.once:
+                return False
+            last = self._journal.store.last(self._subjects(request)[0])
+            return last is not None and last.kind == "release"
 
     def _find_outcome(self, request: Request) -> str:
         earlier = self._find_earlier(request, self._newest(request), self._journal.now())

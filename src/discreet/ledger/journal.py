@@ -53,6 +53,7 @@ class Journal:
         self.clock = clock
         self.books = Books()
         self._lock = threading.RLock()
+        self._readings = 0  # of the thread that has the lock
         self._waiting: deque[_Errand[Any]] = deque()
         self._torn = False  # whether the books may say what the store does not
         self._open(begin)
@@ -125,9 +126,19 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[Books]:
-        """The books, up to date, while nobody in this process changes them."""
+        """The books, up to date, while nobody in this process changes them.
+
+        What is read inside a reading is read from the same books: the store is asked once, so many
+        who come together are told how things stand after the last of them came.
+        """
         with self._lock:
-            yield self.catch_up()
+            if self._readings == 0:
+                self.catch_up()
+            self._readings += 1
+            try:
+                yield self.books
+            finally:
+                self._readings -= 1
 
     # --- writing ----------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -156,27 +156,60 @@ def identify(accounts: Mapping[str, Account], key: str | None) -> Caller:
     A key that was never issued and one that was revoked get the same refusal;
     that it has expired is told to the holder of the whole key only.
     """
-    if key is None or not _KEY.fullmatch(key):
-        raise _unknown()
-    name, shown = key_id(key), digest(key)
-    grants: dict[str, Grant] = {}
-    expires: list[datetime] = []
-    expired = False
+    (found,) = identify_all(accounts, [key])
+    if isinstance(found, AccessRefusal):
+        raise found
+    return found
+
+
+def identify_all(
+    accounts: Mapping[str, Account], keys: Sequence[str | None]
+) -> list[Caller | AccessRefusal]:
+    """The same of several keys, in order: each ledger is read once, after all of them came."""
+    shown = [_Shown.of(key) for key in keys]
     now = datetime.now(UTC)
     for dataset, account in accounts.items():
-        kept, analyst = account.holder(name)
-        same = hmac.compare_digest(shown, _NOBODY if kept is None else kept.digest)
+        with account.reading():
+            for one in shown:
+                if one is not None:
+                    one.look(dataset, account, now)
+    return [_unknown() if one is None else one.tell() for one in shown]
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A key that was sent, and what it was found to open so far."""
+
+    key_id: str
+    digest: str
+    grants: dict[str, Grant] = field(default_factory=dict)
+    expires: list[datetime] = field(default_factory=list)
+    expired: bool = False
+
+    @classmethod
+    def of(cls, key: str | None) -> _Shown | None:
+        """What may be a key."""
+        name = public_part(key)
+        return None if name is None or key is None else cls(name, digest(key))
+
+    def look(self, dataset: str, account: Account, now: datetime) -> None:
+        """Look whether it opens a dataset."""
+        kept, analyst = account.holder(self.key_id)
+        same = hmac.compare_digest(self.digest, _NOBODY if kept is None else kept.digest)
         if kept is None or analyst is None or not same or kept.revoked or analyst.disabled:
-            continue
+            return
         if any(end is not None and end <= now for end in (kept.expires, analyst.expires)):
-            expired = True
-            continue
-        grants[dataset] = Grant(dataset, analyst.name, analyst.role)
+            self.expired = True
+            return
+        self.grants[dataset] = Grant(dataset, analyst.name, analyst.role)
         if kept.expires is not None:
-            expires.append(kept.expires)
-    if not grants:
-        raise _expired_refusal() if expired else _unknown()
-    return Caller(name, min(expires, default=None), grants)
+            self.expires.append(kept.expires)
+
+    def tell(self) -> Caller | AccessRefusal:
+        """Who holds it, or the refusal."""
+        if not self.grants:
+            return _expired_refusal() if self.expired else _unknown()
+        return Caller(self.key_id, min(self.expires, default=None), self.grants)
 
 
 def _is_open(account: Account, key: AccessKey) -> bool:

@@ -129,6 +129,21 @@ def list_tables(sql: str) -> set[str]:
     return {one.name for one in tree.find_all(exp.Table)} - inside
 
 
+def drop_conditions(sql: str) -> str:
+    """The same question of all rows there are; a text that is no SELECT stays what it is.
+
+    >>> drop_conditions("SELECT city, COUNT(*) AS n FROM cities WHERE city = 'Cork' GROUP BY city")
+    'SELECT city, COUNT(*) AS n FROM cities GROUP BY city'
+    """
+    tree = _parse(sql)
+    if not isinstance(tree, exp.Select):
+        return sql
+    whole = tree.copy()
+    for part in ("where", "having", "limit", "offset"):
+        whole.set(part, None)
+    return whole.sql("duckdb")
+
+
 def _parse(sql: str) -> exp.Expr | None:
     """The tree of a text that is no longer and no deeper than any question; None otherwise.
 
@@ -193,4 +208,4 @@ def _make_refusal(what: str, fix: str) -> QuestionRefusal:
     )
 
 
-__all__ = ["Reading", "list_tables"]
+__all__ = ["Reading", "drop_conditions", "list_tables"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from discreet.errors import Refusal
 from discreet.ledger.keys import ANALYST, CURATOR, Grant, recheck
+from discreet.publication.reading import drop_conditions
 from discreet.publication.told import Told
 from discreet.question.domain import Kind
 from discreet.question.expressions import ColumnRef
@@ -24,7 +25,7 @@ from discreet.release.answer import Answer
 from discreet.server.dataset import Dataset
 from discreet.server.jobs import Status
 from discreet.server.models import Ask
-from discreet.server.refusals import Unreadable, not_ready
+from discreet.server.refusals import Unreadable, not_computed
 from discreet.server.state import ServerState
 
 WAIT_S = 24 * 3600.0
@@ -47,6 +48,8 @@ class Shown:
     name: str
     column: Column
     end: str | None = None
+    free: bool = False
+    """Whether it is of a release or a survey, whose values alone say of which kind they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class Asker:
     ) -> tuple[Shown, ...]:
         """The columns of the first text that is accepted, or what is said to the first; free.
 
-        The texts are not ``bound`` if examples stand in the place of parameters.
+        The texts are not ``bound`` if examples stand in the place of parameters: then a release or
+        a survey is asked of all its rows, for which of them are wanted is not known yet.
         """
         (await self.admit()).requires(ANALYST, CURATOR)
         curator = self.dataset.curator
@@ -82,9 +86,11 @@ class Asker:
             refused: Refusal | None = None
             for text in texts:
                 try:
-                    told = curator.tell(text) if self.dataset.names_free(text) else None
+                    told = None
+                    if self.dataset.names_free(text):
+                        told = curator.tell(text if bound else drop_conditions(text))
                     if told is not None:
-                        return _show_told(told, margins, bound)
+                        return _show_told(told, margins)
                     return _show(curator.columns(text), _list_keys(curator.parse(text)), margins)
                 except Refusal as refusal:
                     refused = refused or refusal
@@ -106,7 +112,7 @@ class Asker:
         asked = await self._make_ask(text, offer)
         found = await self.dataset.ask(asked, grant, key_id=self.counted, retry=None, wait_s=WAIT_S)
         if isinstance(found, Status):
-            raise not_ready("the server stopped before this question was computed; it stays paid.")
+            raise not_computed("the server stopped before this question was computed.")
         return found
 
     async def explain(self, text: str, offer: Offer) -> str:
@@ -180,15 +186,11 @@ def _show(columns: Sequence[Column], keys: frozenset[str], margins: bool) -> tup
     return tuple(found)
 
 
-def _show_told(told: Told, margins: bool, bound: bool) -> tuple[Shown, ...]:
+def _show_told(told: Told, margins: bool) -> tuple[Shown, ...]:
     """The columns of what a release or a survey says, each of the kind that its values have."""
-    if not bound:  # other values may be of other kinds
-        raise Unreadable(
-            "a question about a release or a survey is described with its parameters only.",
-            "write the values into the question.",
-        )
     columns = [_find_column(name, told.column(name)) for name in told.columns]
-    return _show(columns, frozenset(told.columns) - set(told.margins), margins)
+    shown = _show(columns, frozenset(told.columns) - set(told.margins), margins)
+    return tuple(replace(one, free=True) for one in shown)
 
 
 def _find_column(name: str, values: Sequence[Any]) -> Column:
@@ -224,8 +226,10 @@ def read_columns(
 
 
 def _read_told(told: Told, shown: Sequence[Shown]) -> list[list[Any]] | None:
-    columns = [_find_column(name, told.column(name)) for name in told.columns]
-    if columns != [one.column for one in shown if one.end is None]:
+    described = [one.column for one in shown if one.end is None]
+    if list(told.columns) != [one.name for one in described] or not all(
+        _holds(one, told.column(one.name)) for one in described
+    ):
         return None  # a counter has stepped, or reports came, since it was described
     stated = told.accuracy()
     found: list[list[Any]] = []
@@ -239,6 +243,15 @@ def _read_told(told: Told, shown: Sequence[Shown]) -> list[list[Any]] | None:
         else:
             found.append(told.column(one.name))
     return found
+
+
+def _holds(described: Column, values: Sequence[Any]) -> bool:
+    """Whether values can be sent in a column as it was described: of its kind, or of a narrower."""
+    found = _find_column(described.name, values)
+    if found == described or described.kind is Kind.TEXT or all(v is None for v in values):
+        return True
+    wide = described.kind is Kind.DECIMAL or (described.kind is Kind.INTEGER and described.total)
+    return wide and found.kind is Kind.INTEGER
 
 
 __all__ = ["Asker", "Shown", "read_columns"]

@@ -45,7 +45,7 @@ from discreet.ledger.admission import check_access
 from discreet.ledger.keys import AUDITOR, CURATOR, Grant, nothing_here
 from discreet.publication.told import Told as Released
 from discreet.question.sql import write_question_text
-from discreet.question.sql.dialect import may_read_clock
+from discreet.question.statement import Statement
 from discreet.release import record
 from discreet.release.answer import Answer
 from discreet.release.combined import Combined
@@ -81,6 +81,7 @@ from discreet.server.models import (
 )
 from discreet.server.offers import Defaults
 from discreet.server.pool import Pool
+from discreet.server.readings import write_words
 from discreet.server.saved import SavedQuestions
 from discreet.server.settings import Settings
 from discreet.server.works import Works
@@ -124,6 +125,11 @@ def _with_canonical_text(answer: Answer) -> Answer:
     return replace(answer, priced=replace(answer.priced, question=plain))
 
 
+def write_asked(part: Paid | Answer) -> bytes:
+    """What an answer was to, as it is kept for those who did not pay for it."""
+    return zlib.compress(json.dumps(record.to_json(part.priced)).encode(), 1)
+
+
 class Dataset:
     """One dataset as it is served."""
 
@@ -155,6 +161,7 @@ class Dataset:
             size=self.settings.workers,
             memory_bytes=memory_bytes(session.engine.get("memory_limit", "4GB")),
             started=self._count_start,
+            failed=log.mistake,
         )
         self.curator.withheld = lambda number: self.jobs.find(number) is not None
         self.jobs = Jobs(self.curator, self.pool, self.settings, log=log, ended=self._count_ended)
@@ -226,17 +233,40 @@ class Dataset:
         The same words of the same analyst, who may still ask, on the same data, with the same
         ledger; words that may name the present mean something else each time.
         """
-        if self.jobs.waiting or may_read_clock(ask.question):
+        words = write_words(ask)
+        if words is None:
+            return None
+        version = self.curator.engine.data_version()
+        with self.account.reading():
+            return self.name_request(words, str(ask.confidence), grant, f"{what} {version}")
+
+    def name_request(self, words: str, confidence: str, grant: Grant, what: str) -> CacheKey | None:
+        """The same of a request whose words are known, in a reading of the account.
+
+        ``what`` is the way in which it is told, and the version of the data.
+        """
+        if self.jobs.waiting:
             return None
         with suppress(AccessRefusal):
-            check_access(self.curator.account.standing(), grant.analyst, datetime.now(UTC))
-            return self._name_request(ask, grant, what)
+            check_access(self.account.standing(), grant.analyst, datetime.now(UTC))
+            said = f"{json.dumps([grant.analyst, grant.role])} {words}"
+            return CacheKey(-self.curator.ledger.last, said, what, confidence)
         return None  # which is told, and recorded, where it is asked
 
-    def _name_request(self, ask: Ask, grant: Grant, what: str) -> CacheKey:
-        said = json.dumps([grant.analyst, grant.role, ask.question, ask.offer().to_json()])
-        version = self.curator.engine.data_version()
-        return CacheKey(-self.curator.ledger.last, said, f"{what} {version}", str(ask.confidence))
+    def is_for_all(self, ask: Ask) -> bool:
+        """Whether what is told to these words is the same for everybody who may ask.
+
+        It is where a stored answer that is shared stands under them as they are priced now: then
+        neither what somebody may spend nor what they have paid for decides anything.
+        """
+        asked = self.curator.parse(ask.question)
+        if isinstance(asked, Statement) or asked.is_listed:
+            return False
+        spend = ask.offer().beside(asked.spend)
+        if spend.empty or spend.fresh:
+            return False
+        planned = self.curator.find_plan(asked, spend)
+        return self.account.is_for_all(self.curator.make_request(planned, spend, CURATOR))
 
     def count_replay(self) -> None:
         """A question was answered as it was before."""
@@ -323,8 +353,7 @@ class Dataset:
     def _mark_shown(self, part: Paid | Answer, number: int, grant: Grant) -> None:
         """Remember to whom an answer is shown, and through which question of their own."""
         if not self.idempotency.was_shown(grant.analyst, number):
-            asked = json.dumps(record.to_json(part.priced)).encode()
-            self.idempotency.mark_shown(grant.analyst, number, zlib.compress(asked, 1))
+            self.idempotency.mark_shown(grant.analyst, number, write_asked(part))
 
     def _find_entry(self, request: str, grant: Grant, retry: str) -> Entry | None:
         """The charge of an earlier request with the same idempotency key, if it has an answer."""

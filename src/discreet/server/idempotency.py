@@ -15,7 +15,7 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,10 +96,14 @@ class IdempotencyKeys:
 
     def mark_shown(self, analyst: str, answer: int, asked: bytes = b"") -> None:
         """A stored answer was replayed to somebody who had not paid for it; what they ``asked``."""
-        with self._lock:
-            self._connection.execute(
-                "INSERT OR IGNORE INTO shown (analyst, answer, asked) VALUES (?, ?, ?)",
-                (analyst, answer, asked),
+        self.mark_all_shown([(analyst, answer, asked)])
+
+    def mark_all_shown(self, shown: Sequence[tuple[str, int, bytes]]) -> None:
+        """Several were: to whom, which, and what they asked; written together."""
+        with self._lock, self._connection:
+            self._connection.execute("BEGIN")
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO shown (analyst, answer, asked) VALUES (?, ?, ?)", shown
             )
 
     def find_asked(self, analyst: str, answer: int) -> bytes:

@@ -24,7 +24,7 @@ from discreet.release.answer import Answer
 from discreet.server.limits import Busy
 from discreet.server.log import Log
 from discreet.server.pool import Gone, Pool, Worker
-from discreet.server.refusals import failed_refusal, not_ready
+from discreet.server.refusals import failed_refusal, not_computed, not_ready
 from discreet.server.settings import Settings
 from discreet.server.worker import write_paid
 
@@ -145,8 +145,8 @@ class Jobs:
 
     async def _work(self, job: Job, paid: Paid) -> None:
         state: str = "interrupted"
-        ended: Answer | Refusal = not_ready(
-            "the server stopped before this question was computed; it stays paid."
+        ended: Answer | Refusal = not_computed(
+            "the server stopped before this question was computed."
         )
         try:
             state, ended = await self._compute(job, paid)
@@ -165,7 +165,11 @@ class Jobs:
         """Compute and publish; leave, and free the engine, at a multiple of the deadline."""
         question = write_paid(paid)
         deadline_s = self._settings.deadline_s
-        worker = await self._pool.take()
+        try:
+            worker = await self._pool.take()
+        except Gone:
+            told = "the engine of this dataset has failed, and did not compute this question."
+            return "interrupted", not_computed(told)
         job.state = "running"
         started = time.monotonic()
         if deadline_s <= 0:  # nothing is kept from showing: the engine goes on while we publish
@@ -198,7 +202,10 @@ class Jobs:
 
     async def compare(self, turn: bytes) -> bytes:
         """A comparison of a run, by an engine process; told at a multiple of the deadline."""
-        worker = await self._pool.take()
+        try:
+            worker = await self._pool.take()
+        except Gone:
+            return b""
         started = time.monotonic()
         try:
             try:

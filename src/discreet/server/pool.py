@@ -5,6 +5,9 @@ charged.  A place in the pool becomes free at the deadline, not when the engine
 is done: otherwise the next question would start, and end, at a moment that
 depends on the data of the last one.  For the same reason a process that dies
 over a question counts as there, and is not replaced, until it is given back.
+
+A mistake of our own in starting one is told to whoever waits: nobody waits for
+a process that may never come, and the next is tried all the same.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ START_TIME_S = 120.0
 _STOP_TIME_S = 2.0
 _RETRY_S = 1.0
 Started = Callable[[], None]
+Failed = Callable[[Exception], None]
 
 
 class Gone(Exception):
@@ -114,13 +118,21 @@ class Pool:
     """The engine processes of one dataset."""
 
     def __init__(
-        self, directory: str, *, size: int, memory_bytes: int, started: Started = lambda: None
+        self,
+        directory: str,
+        *,
+        size: int,
+        memory_bytes: int,
+        started: Started = lambda: None,
+        failed: Failed = lambda _: None,
     ) -> None:
         self._directory = directory
         self._size = size
         self._memory = memory_bytes
         self._started = started
-        self._idle: asyncio.Queue[Worker] = asyncio.Queue()
+        self._failed = failed
+        self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
+        self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._workers: set[Worker] = set()
         self._closing = False
@@ -141,12 +153,21 @@ class Pool:
             self._run(self._keep())
 
     async def take(self) -> Worker:
-        """A process that is free; waits for one."""
-        while True:
-            worker = await self._idle.get()
-            if worker.alive:
-                worker.idle.clear()
-                return worker
+        """A process that is free; waits for one.  :class:`Gone` if none is there, nor is to come.
+
+        Of none it is known that it is to come once a mistake has kept the last from starting.
+        """
+        self._waiting += 1
+        try:
+            while True:
+                worker = await self._idle.get()
+                if worker is None and not self._workers:
+                    raise Gone
+                if worker is not None and worker.alive:
+                    worker.idle.clear()
+                    return worker
+        finally:
+            self._waiting -= 1
 
     def give(self, worker: Worker) -> None:
         """The process is free again; one that is dead is replaced by its keeper."""
@@ -158,16 +179,38 @@ class Pool:
         """One place in the pool: a process, and another whenever it ends, for whatever reason."""
         while not self._closing:
             try:
-                worker = await Worker.start(self._directory, self._memory)
-            except (Gone, OSError):  # what cannot be opened now may be back later
+                await self._keep_one()
+            except Exception as error:  # a mistake: told to who waits, and tried again
+                with suppress(Exception):  # what cannot be logged ends no keeper
+                    self._failed(error)
+                self._end_waiting()
                 await asyncio.sleep(_RETRY_S)
-                continue
-            self._workers.add(worker)
-            self._idle.put_nowait(worker)
+
+    async def _keep_one(self) -> None:
+        """A process, from its start to its end."""
+        try:
+            worker = await Worker.start(self._directory, self._memory)
+        except (Gone, OSError):  # what cannot be opened now may be back later
+            await asyncio.sleep(_RETRY_S)
+            return
+        self._workers.add(worker)
+        try:
             self._started()
+            self._idle.put_nowait(worker)
             await worker.wait()
             await worker.idle.wait()
-            self._workers.discard(worker)
+        except Exception:  # nobody would notice its end
+            await worker.stop()
+            raise
+        finally:
+            if not self._closing:  # else it is stopped there
+                self._workers.discard(worker)
+
+    def _end_waiting(self) -> None:
+        """Let nobody wait for a process where there is none."""
+        if not self._workers:
+            for _ in range(self._waiting):
+                self._idle.put_nowait(None)
 
     def _run(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections import OrderedDict
@@ -10,6 +11,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from discreet.question.sql.dialect import may_read_clock
 from discreet.server.models import Ask
 
 BODY = "discreet_body"
@@ -30,6 +32,9 @@ class ReadRequest:
 
     dataset: str
     ask: Ask
+    words: str
+    """What it asks, in one text."""
+    way: str
     route: Any
     """The framework's, for the log."""
 
@@ -53,10 +58,11 @@ class ReadRequests:
 
     def keep(self, request: Request, dataset: str, ask: Ask) -> None:
         """A stored text answered this request: the next that is the same need not be read."""
-        sent = name_request(request)
-        if sent is None:
+        sent, words = name_request(request), write_words(ask)
+        if sent is None or words is None:
             return
-        read = ReadRequest(dataset, ask, request.scope.get("route"))
+        way = WAYS[sent[0][sent[0].rindex("/") :]]
+        read = ReadRequest(dataset, ask, words, way, request.scope.get("route"))
         with self._lock:
             if sent not in self._read:
                 self._bytes += _weigh(sent, read)
@@ -67,7 +73,18 @@ class ReadRequests:
 
 def _weigh(sent: Sent, read: ReadRequest) -> int:
     """The request as it came and the question in it, whose letters may take four bytes each."""
-    return sum(map(len, sent)) + sys.getsizeof(read.ask.question) + _OVERHEAD
+    texts = sys.getsizeof(read.ask.question) + sys.getsizeof(read.words)
+    return sum(map(len, sent)) + texts + _OVERHEAD
+
+
+def write_words(ask: Ask) -> str | None:
+    """The question and what is offered for it, in one text.
+
+    None for words that may name the present: they mean something else each time.
+    """
+    if may_read_clock(ask.question):
+        return None
+    return json.dumps([ask.question, ask.offer().to_json()])
 
 
 def name_request(request: Request) -> Sent | None:
@@ -84,4 +101,4 @@ def name_request(request: Request) -> Sent | None:
     return None if body is None else (path, headers.get("accept", "*/*"), body)
 
 
-__all__ = ["BODY", "JSON", "WAYS", "ReadRequest", "ReadRequests", "name_request"]
+__all__ = ["BODY", "JSON", "WAYS", "ReadRequest", "ReadRequests", "name_request", "write_words"]

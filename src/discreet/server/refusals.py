@@ -87,6 +87,17 @@ def not_ready(what: str) -> AccessRefusal:
     )
 
 
+def not_computed(what: str) -> AccessRefusal:
+    """A question that was charged, and that no engine has computed."""
+    return AccessRefusal(
+        "A17",
+        what,
+        why="it was charged before anything was read; it stays paid, and nobody was shown "
+        "anything of it.",
+        fix="ask the same again in a moment: it is computed then, and nothing is paid twice.",
+    )
+
+
 def unknown_route(path: str) -> NoReturn:
     """There is no such address."""
     raise AccessRefusal(
@@ -101,6 +112,7 @@ __all__ = [
     "Unreadable",
     "failed_refusal",
     "http_status",
+    "not_computed",
     "not_ready",
     "refusal_response",
     "unknown_route",

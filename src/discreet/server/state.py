@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.curate.session import DATASET, Session
-from discreet.errors import LedgerRefusal, SchemaRefusal
+from discreet.errors import AccessRefusal, LedgerRefusal, SchemaRefusal
 from discreet.ledger import Account
-from discreet.ledger.keys import Caller, identify
+from discreet.ledger.keys import Caller, identify, identify_all
 from discreet.server.dataset import Dataset
 from discreet.server.limits import Lineage, Rate, Strangers
 from discreet.server.log import Log
@@ -71,6 +71,10 @@ class ServerState:
     def identify(self, key: str | None) -> Caller:
         """The holder of ``key``, or a refusal."""
         return identify(self.accounts, key)
+
+    def identify_all(self, keys: Sequence[str | None]) -> list[Caller | AccessRefusal]:
+        """The holder of each, or its refusal; in order."""
+        return identify_all(self.accounts, keys)
 
     def start(self) -> None:
         """Start the engine processes."""

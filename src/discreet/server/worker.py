@@ -111,7 +111,7 @@ def _compute(engine: Engine[Any], question: dict[str, Any]) -> bytes:
         text, scales = question["earlier"]
         released = record.read_released(text.encode())
         earlier = released, tuple(map(Fraction, scales))
-    compiled = engine.compile(priced.plan, find_lumpings(priced))
+    compiled = engine.compile(priced.plan, find_lumpings(priced), bound=True)  # or not paid for
     version, basis = question["data_version"], question["basis"]
     return compute(engine, compiled, priced, version, earlier=earlier, basis=basis)
 

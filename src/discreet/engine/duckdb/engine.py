@@ -189,9 +189,10 @@ class DuckDBEngine:
                 self._catalogue = Catalogue(self.schema, public.version, held, self._compute_public)
             return self._catalogue
 
-    def compile(self, plan: Plan, lumpings: Lumpings = ()) -> Compiled:
+    def compile(self, plan: Plan, lumpings: Lumpings = (), *, bound: bool = False) -> Compiled:
         """The plan's one statement, which the engine has bound; reads no private data.
 
+        If another process has ``bound`` it before, it is not bound here until it is run.
         Python takes 1, 1.0 and true for equal, and SQL does not: a plan that is remembered is told
         from another by how the two are written.
         """
@@ -205,7 +206,8 @@ class DuckDBEngine:
             return known
         held = _Held(lambda: public, self._own)
         compiled = compile_plan(plan, self._own, held, lumpings)
-        self._check(public, compiled.text)
+        if not bound:
+            self._check(public, compiled.text)
         with self._lock:
             self._compiled.pop(key, None)  # and with it how the equal plan was written
             self._compiled[key] = compiled

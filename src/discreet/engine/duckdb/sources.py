@@ -207,10 +207,11 @@ def unreadable_refusal(table: str, what: str) -> DataRefusal:
 
 
 def _files(pattern: str) -> tuple[str, ...]:
+    """The files of a pattern, links followed; they are looked for many times a question."""
     found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns too
     if not found:
         raise FileNotFoundError(pattern)
-    return tuple(str(Path(path).resolve()) for path in found)
+    return tuple(os.path.realpath(path) for path in found)
 
 
 def _string(value: str) -> str:

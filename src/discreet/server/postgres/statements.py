@@ -199,6 +199,9 @@ class Statements:
         return wire.row_description([PLAN], ()) if prepared.kind is Kind.EXPLAIN else None
 
     async def _describe_question(self, prepared: Prepared, filled: Filled) -> tuple[Shown, ...]:
+        known = prepared.described
+        if prepared.parameters and known is not None and any(one.free for one in known):
+            return known  # by all rows there are; those that are wanted now may be none
         margins = self._variables.margins
         try:
             found = await self._asker.describe([filled.text], margins=margins)

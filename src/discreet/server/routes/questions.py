@@ -17,7 +17,7 @@ from discreet.release.answer import Answer
 from discreet.release.files import answer_parquet, answer_workbook
 from discreet.release.render import answer_json, arrow_stream
 from discreet.server import models
-from discreet.server.again import find_told, keep_told
+from discreet.server.again import find_told, keep_answer, keep_told
 from discreet.server.auth import Access, Anyone, Asker, Server
 from discreet.server.cache import CacheKey
 from discreet.server.curve import draw_curve, trace_accuracy
@@ -163,9 +163,8 @@ async def ask(
         return json_response(_job_json(outcome), 202, headers={"Location": url})
     confidence = str(ask.confidence)
     sent = await run_in_threadpool(_send_answer, outcome, access, form, confidence, drawing)
-    if key is not None and outcome.replayed and outcome.id is not None:
-        kept = encode_json([outcome.id, outcome.text])
-        await run_in_threadpool(keep_told, access.dataset, access.grant, ask, "ask", key, kept)
+    if key is not None and outcome.replayed:
+        await run_in_threadpool(keep_answer, access.dataset, access.grant, ask, key, outcome)
     return sent
 
 
