@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from random import Random
 
 import duckdb
@@ -14,17 +16,26 @@ from conformance import hold_in_postgres
 from sqlglot import exp
 
 import discreet
+from discreet.curate.reports import make_middle
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.duckdb import ladder as statements
 from discreet.engine.duckdb.database import Database
 from discreet.engine.postgres import PostgresEngine
-from discreet.engine.truth import Opened, Truth
+from discreet.engine.truth import Opened, SparseCounts, Truth
+from discreet.exact.balls import enclose
+from discreet.mechanisms import ProposeTestRelease, SmoothMedian
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.mechanisms.quantiles import quantiles as mechanism
+from discreet.mechanisms.quantiles.ranks import (
+    Cells,
+    LumpedCells,
+    RankedCells,
+    count_occupied_cells,
+)
 from discreet.noise.entropy import use_recording
 from discreet.price.calibration import find_lumpings
-from discreet.price.plan import Stretch
-from discreet.release.release import release
+from discreet.price.plan import Lumping, Stretch
+from discreet.release.release import release, release_median
 
 
 @pytest.mark.parametrize("question", [ladder.GROUPED, ladder.ALONE])
@@ -91,6 +102,43 @@ def test_a_ladder_off_by_one_is_found(wrong, monkeypatch):
         pytest.raises(AssertionError),
     ):
         ladder.check_lumps(engine, ladder.ALONE)
+
+
+@pytest.mark.parametrize("quantile", ["1/2", "1/10", "9/10", "0", "1", "333333334/1000000000"])
+def test_groups_whose_every_cell_stands_alone_are_no_larger_than_that(quantile):
+    """To the value: with one more, some cell is in no stretch; with fewer, crowds are in one."""
+    for ranks in (1, 2, 5, 17):
+        one = Stretch.around(Fraction(quantile), ranks, 0)
+        most = statements.find_most_values([one])
+
+        def stands_alone(total: int, one=one) -> bool:
+            return all(ladder._is_near(one, at, at + 1, total) for at in range(total))
+
+        assert all(map(stands_alone, range(1, most + 1)))
+        assert not stands_alone(most + 1)
+        assert all(
+            ladder._is_near(one, first, last, most)
+            for first in range(most)
+            for last in range(first + 1, most + 1)
+        )
+    wider = Stretch.around(Fraction(1, 2), 9, 0)
+    assert statements.find_most_values([one, wider]) >= statements.find_most_values([wider]) == 20
+
+
+def test_a_group_that_is_too_large_is_lumped():
+    """The largest group decides; if it were taken for small, its histogram would come back."""
+    most = statements.find_most_values(ladder.STRETCHES[0])
+    for rows, lumped in ((most, False), (most + 3, True)):
+        stays = pa.table({
+            "person": np.arange(rows),
+            "ward": pa.array(["north"] * rows),
+            "cost": np.arange(rows, dtype=float),
+        })  # fmt: skip
+        with DuckDBEngine({"stays": stays}, ladder.SCHEMA) as engine:
+            plan = ladder.price_question(ladder.GROUPED, engine.catalogue).plan
+            found = engine.run(engine.compile(plan, (Lumping(ladder.STRETCHES[0]),)))
+            (told,) = found.open_for_release().measured
+            assert (len(told.count) < rows) == lumped
 
 
 # --- how much comes back -----------------------------------------------------------------------
@@ -237,6 +285,94 @@ def test_an_engine_measures_the_whole_by_itself(monkeypatch):
         release(priced, truth)
         assert len(ran) == 1
         assert "_lump" not in ran[0].query
+
+
+# --- medians with noise that fits the data -----------------------------------------------------
+
+FITTED = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows = 1) MEDIAN(cost) AS m FROM stays"
+
+
+def lump_beyond(values: np.ndarray, ranks: int, look_up: Callable[[], RankedCells]) -> LumpedCells:
+    """Values in a row, but for those within some ranks of the middle in lumps."""
+    at, count = np.unique(values, return_counts=True)
+    every = SparseCounts(np.zeros(len(at), int), at, count)
+    told = ladder.lump(every, [Stretch.around(Fraction(1, 2), ranks, 0)])
+    _, first, last, counts = map(np.array, zip(*told, strict=True))
+    ranked = RankedCells.of(Cells(last, counts, dense=False))
+    return LumpedCells(ranked.at, ranked.cumulative, 0, 0, ranked.total, first, look_up)
+
+
+@pytest.mark.parametrize("fitted", [
+    SmoothMedian(lower=0, upper=10**6, epsilon=30, delta="1/10"),
+    ProposeTestRelease(bound=900, epsilon=20, delta="1/10"),
+])  # fmt: skip
+def test_medians_look_at_the_ranks_that_the_price_says(fitted):
+    """At no other, whatever the data; and at all of these: with one less, some are looked up."""
+    rng, asked = np.random.default_rng(4), []
+    release_ = getattr(fitted, "release_ranked", None) or partial(fitted.release_median, span=10**6)
+    for size in (1, 2, 3, 100, 399, 400, 401, 1000):
+        for spread in (1, 40, 900):
+            values = np.minimum(np.cumsum(rng.integers(0, 2 * spread, size)) + 7, 10**6)
+            every = RankedCells.of(count_occupied_cells(values))
+            for ranks in (fitted.reach, fitted.reach - 1):
+
+                def look_up(found=every, ranks=ranks) -> RankedCells:
+                    asked.append(ranks)
+                    return found
+
+                lumped = lump_beyond(values, ranks, look_up)
+                recorded = rng.bytes(4000)
+                with use_recording(recorded):
+                    told = release_(lumped)
+                with use_recording(recorded):
+                    assert told == release_(every)
+    assert set(asked) == {fitted.reach - 1}
+
+
+@pytest.mark.parametrize("bound", [None, 5])
+def test_a_median_that_fits_the_data_sends_few_cells(bound, monkeypatch):
+    """200,000 costs: one statement, no more rows than ranks, and the answer of all cells."""
+    rows = 200_000
+    cost = np.random.default_rng(7).uniform(0, 5000, rows)
+    ward = pa.array(["north"] * rows)
+    stays = pa.table({"person": np.arange(rows), "ward": ward, "cost": cost})
+    fetched: list[int] = []
+    run = Database.run
+
+    def count(self, text):
+        found = run(self, text)
+        fetched.append(len(next(iter(found.values()))))
+        return found
+
+    monkeypatch.setattr(Database, "run", count)
+    budget = discreet.Budget(epsilon=100, delta="1e-6")
+    price = {"epsilon": 1, "delta": "1e-9", "bound": bound}
+    with discreet.curator({"stays": stays}, schema=ladder.SCHEMA, budget=budget) as curator:
+        told = curator.robust_median(FITTED, **price)
+        assert abs(told.value - np.median(cost)) < 500  # noise of scale 10, or less
+        middle, _ = make_middle(curator, FITTED, **price)
+        ((around,),) = (one.stretches for one in middle.lumpings)
+        (few,) = fetched
+        assert few <= 1 + 2 * around.ranks + 2 + 2
+        assert around.ranks <= 1024
+        engine = curator.engine
+        lumped = engine.run(engine.compile(middle.plan, middle.lumpings))
+        every = engine.run(engine.compile(middle.plan))
+        assert fetched[-1] > 100_000
+        for recorded in map(Random(3).randbytes, [4000] * 5):
+            with use_recording(recorded):
+                found = release_median(middle, lumped)
+            with use_recording(recorded):
+                assert found == release_median(middle, every)
+        assert len(fetched) == 3
+
+
+def test_a_distance_that_is_cut_off_fails_no_test():
+    """Where it is cut off, the noise alone lets data fail less than once in 10**22 tries."""
+    for epsilon in (Fraction(1, 7), Fraction(1), Fraction(30)):
+        tested = ProposeTestRelease(bound=3, epsilon=epsilon, delta="1e-6")
+        law = tested.law(0, distance=tested.most_distance)
+        assert enclose(lambda law=law: law.mass(None))[1] < Fraction(1, 10**22)
 
 
 # --- when there is none ------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from discreet.accounting.divergence import hockey_stick
 from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.errors import InvalidParameter
 from discreet.mechanisms import Grid, SmoothMedian
-from discreet.mechanisms.quantiles.ranks import Domain
+from discreet.mechanisms.quantiles.ranks import Domain, RankedCells, count_occupied_cells
 from discreet.mechanisms.smooth_sensitivity import median_reach
 
 TOP = 4
@@ -27,6 +27,10 @@ SETS = [
 def median(values) -> int:
     ranked = sorted(values)
     return ranked[(len(ranked) + 1) // 2 - 1] if ranked else 0
+
+
+def rank(values) -> RankedCells:
+    return RankedCells.of(count_occupied_cells(np.array(values, dtype=np.int64)))
 
 
 def neighbours(values):
@@ -48,7 +52,7 @@ def test_the_reach_is_the_greatest_local_sensitivity_nearby(k):
         near = {values}
         for _ in range(k):
             near |= {other for one in near for other in neighbours(one)}
-        reached = median_reach(np.array(values, dtype=np.int64), domain, np.array([k]))
+        reached = median_reach(rank(values), domain, np.array([k]))
         assert reached[0] == max(map(local_sensitivity, near))
 
 
@@ -71,9 +75,8 @@ def test_it_is_the_smooth_sensitivity_up_to_one_level(mechanism):
     decay = float(mechanism.decay)
     domain = mechanism.domain
     for values in SETS:
-        ordered = np.array(values, dtype=np.int64)
         ks = np.arange(len(values) + 1)
-        exact = max(decay**ks * median_reach(ordered, domain, ks))
+        exact = max(decay**ks * median_reach(rank(values), domain, ks))
         assert exact - 1e-9 <= mechanism.smooth_sensitivity(list(values)) <= exact / decay + 1e-4
 
 

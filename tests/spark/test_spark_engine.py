@@ -10,6 +10,7 @@ import pytest
 
 import discreet
 from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.spark import engine as spark_engine
 from discreet.engine.spark.engine import SparkEngine
 from discreet.engine.spark.printer import SparkPrinter
 from discreet.errors import DataRefusal, QuestionRefusal
@@ -54,6 +55,37 @@ def test_no_unit_has_to_be_found_again(spark, visits, tmp_path):
         plan = engine.explain_plan(compiled)
         assert "Exchange hashpartitioning(u0" not in plan
         assert "Exchange hashpartitioning(_unit0" not in plan
+
+
+def test_one_task_adds_up_few_groups_and_many_tasks_add_up_many(
+    spark, visits, tmp_path, monkeypatch
+):
+    """By the number of groups, which is public, and how much there is to read."""
+    with (
+        SparkEngine(visits, cases.schema(), spark=spark, store=tmp_path) as engine,
+        DuckDBEngine(visits, cases.schema()) as other,
+    ):
+        plan = cases.plan(engine)
+        compiled = engine.compile(plan)
+        assert compiled.groups == len(compiled.columns.groups)
+        assert "Coalesce" not in engine.explain_plan(compiled)  # the source is larger than it seems
+        engine.prepare()
+        assert engine.explain_plan(compiled).startswith("Coalesce 1")
+        assert integers(engine, plan) == integers(other, plan)
+        (shown,) = engine._shown.values()
+        assert shown.size == sum(
+            path.stat().st_size for path in tmp_path.glob("*.parquet/*.parquet")
+        )
+        most = compiled.groups * engine._cores
+        monkeypatch.setattr(spark_engine, "_ADDED_UP_AT_ONCE", most)
+        assert "Coalesce" in engine.explain_plan(compiled)
+        monkeypatch.setattr(spark_engine, "_READ_AT_ONCE", shown.size)
+        assert "Coalesce" not in engine.explain_plan(compiled)
+        monkeypatch.undo()
+        for keys in ("none", "found"):
+            assert engine.compile(cases.plan(engine, keys=cases.KEYS[keys])).groups is None
+        medians = cases.plan(engine, *cases.MEASURED, keys=cases.KEYS["days"])
+        assert engine.compile(medians).groups is None  # several parts, in an order
 
 
 def test_data_that_change_fail_the_question(spark, visits, tmp_path):

@@ -12,11 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engine.duckdb import DuckDBEngine
+from discreet.engine.duckdb import DuckDBEngine, prepared
+from discreet.engine.spark.engine import SparkEngine
 from discreet.engine.spark.prepare import Preparing
 from discreet.engine.spark.session import open_session, watch
 from discreet.errors import DataRefusal, InvalidParameter
+from discreet.price import price
+from discreet.question.offer import Offer
 from discreet.question.schema import Schema
+from discreet.question.sql import parse_statement
 
 
 def rows_of(engine: DuckDBEngine, name: str) -> list[tuple]:
@@ -71,6 +75,61 @@ def test_one_exchange_prepares(spark, tmp_path):
     assert plan.count("Exchange hashpartitioning(_unit0") == 1
     assert plan.count("Exchange") == 1
     assert plan.count("Scan parquet") == 1
+
+
+BOUNDED = """
+[tables.visits]
+unit = "who"
+max_rows_per_unit = 3
+[tables.visits.columns]
+who = "integer"
+edge = { type = "integer", bounds = [-2147483648, 2147483647] }
+past = { type = "integer", bounds = [0, 2147483648] }
+any = "integer"
+cost = { type = "decimal", bounds = [0, 5000] }
+"""
+
+
+def test_whole_numbers_are_as_short_as_their_bounds_allow(spark, tmp_path):
+    """And none is lost: at the bounds, beyond them, missing; what reads them has 64 bits again."""
+    path = tmp_path / "visits.parquet"
+    far = [-(2**63), -(2**31) - 1, -(2**31), 0, 2**31 - 1, 2**31, 2**63 - 1, None]
+    held = {"who": list(range(len(far)))} | dict.fromkeys(("edge", "past", "any"), far)
+    pq.write_table(pa.table(held | {"cost": [0.0, 5000.0, 1e300, None] * 2}), path)
+    schema = Schema.from_text(BOUNDED)
+    prepared_both_ways(tmp_path, spark, path, schema)
+    written = next((tmp_path / "spark").glob("*.parquet/*.parquet"))
+    types = {f.name: str(f.type) for f in pq.read_schema(written)}
+    assert types["u0"] == types["c0"] == types["c3"] == "int64"
+    assert (types["c1"], types["c2"]) == ("int32", "int64")
+    assert types["s1"] == types["s4"] == "int32"  # steps of their grid
+    question = "SELECT SUM(edge * 2 + past) AS s, COUNT(cost) AS n FROM visits WHERE edge + 1 > 0"
+    with (
+        SparkEngine({"visits": path}, schema, spark=spark, store=tmp_path / "spark") as engine,
+        DuckDBEngine({"visits": path}, schema) as other,
+    ):
+        asked = parse_statement(question, engine.catalogue).question
+        plan = price(asked, Offer(epsilon=1), engine.catalogue).plan
+        found = [one.run(one.compile(plan)).open_for_release() for one in (engine, other)]
+        assert cases.integers(found[0]) == cases.integers(found[1])
+
+
+def test_what_was_written_in_another_form_is_prepared_anew(spark, tmp_path, monkeypatch):
+    path = tmp_path / "visits.parquet"
+    pq.write_table(pa.Table.from_pandas(cases.frame()), path, coerce_timestamps="us")
+    store = tmp_path / "store"
+    with SparkEngine({"visits": path}, cases.schema(), spark=spark, store=store) as engine:
+        with monkeypatch.context() as before:
+            before.setattr(prepared, "_WRITTEN", "spark")
+            prepared._name_version.cache_clear()
+            engine.prepare()
+        (former,) = store.glob("*.parquet")
+        plan = engine.compile(cases.plan(engine))
+        assert "discreet_" not in engine.explain_plan(plan)  # the name of a folder that is shown
+        engine.prepare()
+        (now,) = store.glob("*.parquet")
+        assert now.name.split("-")[2] != former.name.split("-")[2]
+        assert "discreet_" in engine.explain_plan(plan)
 
 
 OWN = """

@@ -308,7 +308,7 @@ def release_middle(
     compute: ComputeMedian | None = None,
 ) -> RobustMedian:
     """Charge, read, add noise, store, show; the same median on the same data is free."""
-    curator.engine.compile(middle.plan)  # what cannot be run is not paid for
+    curator.engine.compile(middle.plan, middle.lumpings)  # what cannot be run is not paid for
     mechanism = middle.mechanism
     wanted = Wanted(
         f"{middle}: {text}",
@@ -327,7 +327,8 @@ def release_middle(
 def compute_median(engine: Any, middle: Middle, version: str) -> bytes:
     """The noisy median in steps, ready to be stored; of what fails nothing is said."""
     with suppress(Exception):
-        told = release_median(middle, engine.run(engine.compile(middle.plan)))
+        compiled = engine.compile(middle.plan, middle.lumpings)
+        told = release_median(middle, engine.run(compiled))
         if engine.data_version() == version:
             return canonical_json({"Median": {"step": told}}).encode()
     raise describe_failure()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,10 +20,13 @@ from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
 from discreet.exact.search import least_integer
 from discreet.mechanisms.grid import Grid, add_noise, require_names, to_steps, write_call
 from discreet.mechanisms.laplace import l1_steps, margin_steps
-from discreet.mechanisms.quantiles.ranks import Domain
+from discreet.mechanisms.quantiles.ranks import Domain, RankedCells, count_occupied_cells
 from discreet.mechanisms.selection.scores import check_drawable
-from discreet.mechanisms.smooth_sensitivity import median_reach
+from discreet.mechanisms.smooth_sensitivity import find_median, median_reach
 from discreet.noise import discrete_laplace
+
+_SURE = 51
+"""A test fails by noise alone with probability below exp(-51) where the data are farthest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +134,32 @@ class ProposeTestRelease:
             return None
         return add_noise(value, self.grid, lambda size: discrete_laplace(self.step_scale, size))
 
+    def release_median(self, ranked: RankedCells, *, span: int) -> Any:
+        """The median of cells between 0 and ``span`` with noise, or ``None``.
+
+        The cells within ``reach`` ranks of the middle must stand alone.
+        """
+        domain = Domain(0, span, None)
+        away = find_distance(ranked, domain, bound=int(self.bound), most=self.most_distance)
+        return self.release(find_median(ranked, domain), distance=away)
+
     def passing(self, distance: int) -> float:
         """The chance that data at this distance are answered."""
         law = self._distance_law(distance)
         return min(1.0, float_up(enclose(lambda: law.tail(self.threshold + 1))[1]))
+
+    @property
+    def most_distance(self) -> int:
+        """The least distance at which data pass but once in 10**22 tries; more tells no more.
+
+        A distance that is cut off here is one of the lower numbers that the guarantee allows.
+        """
+        return self.threshold + math.ceil(2 * _SURE / self.epsilon)
+
+    @property
+    def reach(self) -> int:
+        """How many ranks on either side of n / 2 tell a median's distance so far (Lemma 14)."""
+        return (self.most_distance - 1) // 2 + 1
 
     def margin(self, beta: Exact) -> int | Fraction:
         """How far off an answer is, except with probability ``beta``, given that it is answered."""
@@ -181,10 +208,20 @@ def median_distance(
             why="the median never moves further, so there is nothing to test.",
             fix="propose a smaller bound, or release with Laplace noise for the range.",
         )
-    ordered = np.sort(domain.steps(values))
-    reached = median_reach(ordered, domain, np.arange(len(ordered) + 1))
-    # A never falls, and reaches the whole range with the last value gone.
-    return int(np.searchsorted(reached, int(most), side="right"))
+    ranked = RankedCells.of(count_occupied_cells(domain.steps(values)))
+    return find_distance(ranked, domain, bound=int(most), most=ranked.total)
+
+
+def find_distance(ranked: RankedCells, domain: Domain, *, bound: int, most: int) -> int:
+    """The same of cells and in steps, or ``most`` if it is farther.
+
+    A never falls, and reaches the whole range with the last value gone.
+    """
+
+    def exceeds(changes: int) -> bool:
+        return int(median_reach(ranked, domain, np.array([changes]))[0]) > bound
+
+    return bisect_left(range(min(ranked.total, most)), True, key=exceeds)
 
 
 def _least_tail(noise: DiscreteLaplaceLaw, delta: Fraction) -> tuple[int, Fraction]:

@@ -16,7 +16,7 @@ from discreet.exact.balls import log_up
 from discreet.exact.numbers import Exact, positive, proportion
 from discreet.mechanisms.grid import Grid, Integers, require_names, write_call
 from discreet.mechanisms.laplace import margin_steps
-from discreet.mechanisms.quantiles.ranks import Domain
+from discreet.mechanisms.quantiles.ranks import Domain, RankedCells, count_occupied_cells
 from discreet.mechanisms.selection.scores import check_drawable
 from discreet.noise import discrete_laplace
 
@@ -51,7 +51,7 @@ class SmoothMedian:
         Nissim, Raskhodnikova and Smith (2007), sections 2 and 3.1, for
         change-one neighbours; the formula for A(k) under add/remove, and the
         proof for noise on the integers, in docs/proofs/quantiles.md, Lemmas 8
-        to 10.
+        to 10; Lemma 14 for the ranks that are looked at.
 
     Example:
         >>> median = SmoothMedian(lower=2, upper=120, epsilon="3/4", delta="1e-6")
@@ -118,8 +118,22 @@ class SmoothMedian:
 
     def release(self, values: Any) -> Any:
         """A private median of a list or array of numbers."""
-        law = self._law(values)
+        return self.release_ranked(self._rank(values))
+
+    def release_ranked(self, ranked: RankedCells) -> Any:
+        """The same of cells: those within ``reach`` ranks of the middle must stand alone."""
+        law = self._law(ranked)
         return self.domain.lift(law.center + discrete_laplace(law.scale))
+
+    @property
+    def reach(self) -> int:
+        """How many ranks on either side of n / 2 are looked at, whatever the data (Lemma 14)."""
+        return self._most_changes // 2 + 1
+
+    @property
+    def _most_changes(self) -> int:
+        """Beyond so many changes no level is below the last one, which is the least there is."""
+        return len(_levels(self.domain.most - self.domain.least, self.decay)[1]) - 1
 
     def margin(self, beta: Exact, *, smooth: Exact) -> int | Fraction:
         """How far off the answer is, except with probability ``beta``, if S(x) is ``smooth``."""
@@ -130,38 +144,52 @@ class SmoothMedian:
 
     def law(self, values: Any) -> DiscreteLaplaceLaw:
         """The exact law of the answer, counted in steps of the grid."""
-        return self._law(values)
+        return self._law(self._rank(values))
 
     def smooth_sensitivity(self, values: Any) -> Fraction:
         """S(x), in the unit of the values.  It is computed from the data and is not private."""
         step = Fraction(1) if self.grid is None else self.grid.step
-        return self._smooth(np.sort(self.domain.steps(values))) * step
+        return self._smooth(self._rank(values)) * step
 
-    def _law(self, values: Any) -> DiscreteLaplaceLaw:
-        ordered = np.sort(self.domain.steps(values))
-        rank = (len(ordered) + 1) // 2
-        median = int(ordered[rank - 1]) if rank else self.domain.least
-        return DiscreteLaplaceLaw(median, 2 * self._smooth(ordered) / self.epsilon)
+    def _rank(self, values: Any) -> RankedCells:
+        return RankedCells.of(count_occupied_cells(self.domain.steps(values)))
 
-    def _smooth(self, ordered: Integers) -> Fraction:
+    def _law(self, ranked: RankedCells) -> DiscreteLaplaceLaw:
+        median = find_median(ranked, self.domain)
+        return DiscreteLaplaceLaw(median, 2 * self._smooth(ranked) / self.epsilon)
+
+    def _smooth(self, ranked: RankedCells) -> Fraction:
         """The least level J = k + (the last level that is at least A(k)), over k (Lemma 9)."""
         numerators, floors = _levels(self.domain.most - self.domain.least, self.decay)
-        changes = np.arange(min(len(ordered), len(floors) - 1) + 1)
-        reached = median_reach(ordered, self.domain, changes)
+        changes = np.arange(min(ranked.total, self._most_changes) + 1)
+        reached = median_reach(ranked, self.domain, changes)
         # floors falls; the last point where it is still at least A(k).
         last = np.searchsorted(-floors, -reached, side="right") - 1
         level = min(int((changes + last).min()), len(floors) - 1)
         return Fraction(numerators[level], 1 << _FRACTION_BITS)
 
 
-def median_reach(ordered: Integers, domain: Domain, changes: Integers) -> Integers:
+def find_median(ranked: RankedCells, domain: Domain) -> int:
+    """The value of rank ceil(n / 2), the least of the domain if there are none."""
+    return int(_find_values(ranked, domain, np.array([(ranked.total + 1) // 2]))[0])
+
+
+def median_reach(ranked: RankedCells, domain: Domain, changes: Integers) -> Integers:
     """A(k) for each k: the greatest local sensitivity of the median within k changes (Lemma 8)."""
-    n = len(ordered)
-    padded = np.concatenate([[domain.least], ordered, [domain.most]])  # ranks 0 ... n + 1
-    high = np.clip((n + changes) // 2 + 1, 0, n + 1)
-    low = np.clip((n - changes) // 2, 0, n + 1)
-    reached: Integers = padded[high] - padded[low]
-    return reached
+    n = ranked.total
+    high = _find_values(ranked, domain, (n + changes) // 2 + 1)
+    return high - _find_values(ranked, domain, (n - changes) // 2)
+
+
+def _find_values(ranked: RankedCells, domain: Domain, ranks: Integers) -> Integers:
+    """The values of some ranks: before the first the least of the domain, past the last the most.
+
+    Only those that are there are looked for: of cells that stand for several, no other need.
+    """
+    there = (ranks >= 1) & (ranks <= ranked.total)
+    found: Integers = np.where(ranks < 1, domain.least, domain.most)
+    found[there] = ranked.find_values(ranks[there])
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -171,9 +199,9 @@ def _levels(span: int, decay: Fraction) -> tuple[tuple[int, ...], Integers]:
     Each is the one before times decay, rounded up.
     The list ends where rounding up leaves the level as it is, or after 2**20.
     """
-    numerators = [span << _FRACTION_BITS]
+    numerators, (top, bottom) = [span << _FRACTION_BITS], decay.as_integer_ratio()
     while len(numerators) < _MOST_LEVELS:
-        following = math.ceil(numerators[-1] * decay)
+        following = -(-numerators[-1] * top // bottom)
         if following == numerators[-1]:
             break
         numerators.append(following)

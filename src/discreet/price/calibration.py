@@ -366,12 +366,22 @@ def _find(priced: Priced, index: int, measurement: Measurement, bought: Bought) 
 
 def _gather(mechanisms: Iterable[Quantiles], span: int, degree: int) -> Lumping | None:
     """The stretches of some choices, unless there are as few cells as in these."""
+    around = (
+        (quantile, ranks, mechanism.tied_share)
+        for mechanism in mechanisms
+        for quantile, ranks in zip(mechanism.quantiles, mechanism.reach, strict=True)
+    )
+    return lump_around(around, span, degree)
+
+
+def lump_around(
+    around: Iterable[tuple[Fraction, int, int]], span: int, degree: int = 0
+) -> Lumping | None:
+    """Lumps beyond some ranks of each quantile, and a share of all; None where that is no less."""
     stretches: dict[Stretch, None] = {}
-    for mechanism in mechanisms:
-        share = mechanism.tied_share
-        for quantile, ranks in zip(mechanism.quantiles, mechanism.reach, strict=True):
-            rounded = 1 << (ranks - 1).bit_length()
-            stretches[Stretch.around(quantile, rounded, share)] = None
+    for quantile, ranks, share in around:
+        rounded = 1 << (ranks - 1).bit_length()
+        stretches[Stretch.around(quantile, rounded, share)] = None
     told = sum(2 * one.ranks + 1 for one in stretches)
     few = told <= span and all(s.ranks < _MOST_RANKS for s in stretches)
     return Lumping(tuple(stretches), degree=degree) if few else None

@@ -3,7 +3,8 @@
 Smooth sensitivity (Nissim, Raskhodnikova, Smith 2007), or a proposed bound that is tested first
 (Dwork, Lei 2009).  Both are proven for one value of each unit that is added or left out
 (``docs/proofs/quantiles.md``, Lemmas 8 to 11); where a unit is changed, it is left out and another
-added, and both are paid for.  Other questions are refused.
+added, and both are paid for.  Other questions are refused.  Which ranks are looked at follows from
+the price (Lemma 14).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from discreet.errors import InvalidParameter, QuestionRefusal
 from discreet.exact.balls import exp_up
 from discreet.exact.numbers import Exact, positive, proportion
 from discreet.mechanisms import ProposeTestRelease, SmoothMedian
-from discreet.price.plan import Plan, Reach, Scaled
+from discreet.price.calibration import lump_around
+from discreet.price.plan import Lumpings, Plan, Reach, Scaled
 from discreet.price.priced import Multiplicity, bound_contribution
 from discreet.price.recipes import Quantile, choose_measurements
 from discreet.question.expressions import ColumnRef
@@ -49,6 +51,12 @@ class Middle:
     def loss(self) -> Loss:
         """What it costs one unit, whatever the data are, and whether or not it is answered."""
         return self.mechanism.loss.change_one() if self.changed else self.mechanism.loss
+
+    @property
+    def lumpings(self) -> Lumpings:
+        """Which cells are not looked at, whatever the data: they come back together (Lemma 14)."""
+        found = lump_around([(HALF, self.mechanism.reach, 0)], self.variable.span)
+        return () if found is None else (found,)
 
     def value(self, step: int) -> float:
         """The number at a step, within the declared bounds."""

@@ -152,18 +152,17 @@ def release_distances(quality: Quality, truths: Sequence[Truth]) -> list[int]:
 
 def release_median(middle: Middle, truth: Truth) -> int | None:
     """The median in steps, with noise that fits the data; None where a test was not passed."""
-    (counts,) = truth.open_for_release().measured
+    opened = truth.open_for_release()
+    (counts,) = opened.measured
     if not isinstance(counts, SparseCounts):
         raise TypeError("a median is read off a histogram")
-    from discreet.mechanisms import SmoothMedian, median_distance
+    from discreet.mechanisms import SmoothMedian
 
-    steps, mechanism = np.repeat(counts.position, counts.count), middle.mechanism
+    mechanism = middle.mechanism
+    ranked = _rank_cells(counts, 0, 0, partial(_measure_whole, opened, 0))
     if isinstance(mechanism, SmoothMedian):
-        return int(mechanism.release(steps))
-    ordered = np.sort(steps)
-    rank = (len(ordered) + 1) // 2
-    away = median_distance(ordered, lower=0, upper=middle.variable.span, bound=mechanism.bound)
-    told = mechanism.release(int(ordered[rank - 1]) if rank else 0, distance=away)
+        return int(mechanism.release_ranked(ranked))
+    told = mechanism.release_median(ranked, span=middle.variable.span)
     return None if told is None else int(told)
 
 

@@ -131,9 +131,11 @@ def _read_written(table: Table, written: Mapping[str, list[str]]) -> str:
     }
     steps = [f.steps for f in lay_out(table).fields.values() if f.steps is not None]
     types |= {s.identifier: "HUGEINT" for s in steps if s.span >= WIDE_STEPS}
+    stored = list_stored(table)
+    types |= {one.identifier: "BIGINT" for one in stored if one.short}
     picked = ", ".join(
-        f"{_cast(stored.name, types.get(stored.identifier))} AS {quote_name(stored.identifier)}"
-        for stored in list_stored(table)
+        f"{_cast(one.name, types.get(one.identifier))} AS {quote_name(one.identifier)}"
+        for one in stored
     )
     listed = ", ".join(map(constant, written[table.name]))
     return f"SELECT {picked} FROM read_parquet([{listed}])"  # noqa: S608

@@ -10,6 +10,8 @@ values, all cells become one that no candidate for an end parts: their number is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import floor
 
 from sqlglot import exp
 
@@ -31,6 +33,7 @@ from discreet.question.functions.nodes import (
 AT, COUNT, LUMP = "_at", "_count", "_lump"
 _UPTO, _TOTAL = "_upto", "_total"
 _AWAY = "_away"
+_NO_END = 2**62
 _OUTERMOST = 10_000  # more than twice the number of candidates on one side
 
 
@@ -106,6 +109,30 @@ def _times(node: Node, factor: int) -> Node:
     return nodes.infix(exp.Mul, node, nodes.integer(factor))
 
 
+# --- groups that are small ------------------------------------------------------------------------
+
+
+def find_most_values(stretches: Iterable[Stretch]) -> int:
+    """How many values a group may have for every cell of it to be within one of the stretches.
+
+    Its first cell ends at rank 1 or later, and before its last one stand n - 1 values or fewer.
+    """
+    return max(min(_fit(s.ranks, s.low), _fit(s.ranks, 1 - s.high)) for s in stretches)
+
+
+def _fit(ranks: int, share: Fraction) -> int:
+    """The most values of which so large a share is no more than some ranks and one."""
+    return floor((ranks + 1) / share) if share > 0 else _NO_END
+
+
+def exceed(groups: exp.Select, most: int) -> Node:
+    """Whether the largest of some groups of rows has more than so many."""
+    sized = groups.copy()
+    sized.set("expressions", [add_alias(exp.Count(this=exp.Star(), big_int=True), COUNT)])
+    largest = select([nodes.call("MAX", quote_column(COUNT))], nest_query(sized, "sized"))
+    return exp.Paren(this=exp.GT(this=exp.Subquery(this=largest), expression=nodes.integer(most)))
+
+
 # --- between the candidates for ends --------------------------------------------------------------
 
 
@@ -162,4 +189,6 @@ def _place_among(octaves: range) -> Node:
     )
 
 
-__all__ = ["AT", "COUNT", "LUMP", "lump_between_ends", "lump_cells"]
+__all__ = [
+    "AT", "COUNT", "LUMP", "exceed", "find_most_values", "lump_between_ends", "lump_cells",
+]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial, reduce
 from math import prod
 
@@ -30,7 +30,15 @@ from discreet.engine.duckdb.grid import (
     too_wide,
 )
 from discreet.engine.duckdb.hashing import Hashed
-from discreet.engine.duckdb.ladder import AT, COUNT, LUMP, lump_between_ends, lump_cells
+from discreet.engine.duckdb.ladder import (
+    AT,
+    COUNT,
+    LUMP,
+    exceed,
+    find_most_values,
+    lump_between_ends,
+    lump_cells,
+)
 from discreet.engine.duckdb.render import ROW_NUMBER, Field, Rendered, Renderer, hash_unit
 from discreet.engine.duckdb.result import (
     CELL,
@@ -140,7 +148,7 @@ def compile_plan(
     lumpings: Lumpings = (),
 ) -> Compiled:
     """The statement that measures ``plan``, in DuckDB's words."""
-    draft = draft_plan(plan, find, multiplicity, lumpings)
+    draft = draft_plan(plan, find, multiplicity, lumpings, by_size=True)
     text = draft.query.sql(ENGINE, pretty=True, copy=False)
     return Compiled(plan, text, draft.tables, draft.columns)
 
@@ -150,8 +158,13 @@ def draft_plan(
     find: Callable[[Table], Table],
     multiplicity: Multiplicity,
     lumpings: Lumpings = (),
+    *,
+    by_size: bool = False,
 ) -> Draft:
-    """The statement that measures ``plan``, cells of histograms together as ``lumpings`` say."""
+    """The statement that measures ``plan``, cells of histograms together as ``lumpings`` say.
+
+    ``by_size``: ranks are not counted where no group has more values than have to stand alone.
+    """
     if is_shared(plan.source):
         check_plan(plan, multiplicity)
     renderer = Renderer(find, multiplicity)
@@ -160,7 +173,7 @@ def draft_plan(
     groups = tuple(rows.key(index, key) for index, key in enumerate(plan.keys))
     most = row_bound(plan.source, multiplicity)
     single = most == 1 or plan.contribution.rows == 1
-    parts = _Parts(rows, groups, single=single)
+    parts = _Parts(rows, groups, single=single, by_size=by_size)
     together = lumpings or (None,) * len(plan.measurements)
     readings = tuple(map(parts.measure, plan.measurements, together))
     name = renderer.define(rows.query())
@@ -336,6 +349,7 @@ class _Parts:
     rows: _Rows
     groups: tuple[GroupColumn, ...]
     single: bool  # every unit has one row at most
+    by_size: bool  # whether ranks are counted is decided by the largest group
     _columns: dict[str, Node] = field(default_factory=dict)
     _named: dict[Node, str] = field(default_factory=dict)
     _others: list[_Other] = field(default_factory=list)
@@ -591,7 +605,7 @@ class _Parts:
     def _group_by(self) -> list[Node]:
         return [quote_column(g.identifier) for g in self.groups]
 
-    def _other(self, name: str, number: int, other: _Other, width: int) -> exp.Select:
+    def _other(self, name: str, number: int, other: _Other, width: int) -> exp.Query:
         keys, source, where = self._group_by(), quote_table(name), [other.check]
         shape = partial(self._shape, number, columns=other.columns, width=width)
         if other.listed:
@@ -604,6 +618,38 @@ class _Parts:
         if other.cell is None or other.lumping is None:
             group = keys if other.cell is None else [*keys, other.cell]
             return select(shape(other.cell), source, where=where, group=group)
+        lumping = other.lumping
+        if self.by_size and lumping.zero is None and not lumping.degree:
+            return self._choose_by_size(name, number, other, width)
+        return self._lump(name, number, other, width)
+
+    def _choose_by_size(self, name: str, number: int, other: _Other, width: int) -> exp.Query:
+        """Every cell where no group is so large that some need not stand alone; else lumps.
+
+        Both give the same rows for small groups: the larger number of them is only found sooner.
+        """
+        if other.cell is None or other.lumping is None:
+            raise TypeError("no cells")
+        keys, most = self._group_by(), find_most_values(other.lumping.stretches)
+        large = exceed(select([], quote_table(name), where=[other.check], group=keys), most)
+        small = exp.Not(this=large.copy())
+        cell = nodes.cast(other.cell.copy(), Kind.INTEGER)
+        shape = self._shape(number, other.cell, {"_n0": _count_of(exp.Star()), "_n1": cell}, width)
+        alone = select(
+            shape,
+            quote_table(name),
+            where=[other.check.copy(), small],
+            group=[*self._group_by(), other.cell.copy()],
+        )
+        checked = replace(other, check=conjoin([other.check.copy(), large]))
+        lumped = self._lump(name, number, checked, width)
+        return exp.Union(this=alone, expression=lumped, distinct=False)
+
+    def _lump(self, name: str, number: int, other: _Other, width: int) -> exp.Select:
+        if other.cell is None or other.lumping is None:
+            raise TypeError("no cells")
+        keys, source, where = self._group_by(), quote_table(name), [other.check]
+        shape = partial(self._shape, number, columns=other.columns, width=width)
         named, zero = [g.identifier for g in self.groups], other.lumping.zero
         picked = [*keys, add_alias(other.cell, AT)]
         if zero is None:

@@ -24,10 +24,11 @@ from discreet.engine.duckdb.declared import (
     count_crowd_rows,
     source_name,
 )
-from discreet.engine.duckdb.render import Layout, lay_out, name_rows
+from discreet.engine.duckdb.render import Field, Layout, lay_out, name_rows
 from discreet.engine.duckdb.sources import Version
 from discreet.exact.records import dataclass
 from discreet.noise.entropy import random_bytes
+from discreet.question.domain import Kind
 from discreet.question.functions import nodes
 from discreet.question.functions.nodes import (
     ENGINE,
@@ -40,7 +41,9 @@ from discreet.question.functions.nodes import (
 from discreet.question.schema import Owners, Table
 
 _LAYOUT = "7"  # to be changed whenever prepared tables look different
+_WRITTEN = "spark 2"  # to be changed whenever the files that Spark writes look different
 _BUCKETS = 8
+_SHORT = 2**31
 ROWS = "rows"
 CROWD = "crowd"
 
@@ -108,7 +111,7 @@ FILE, FOLDER = ".duckdb", ".parquet"
 
 def name_prepared(table: Table, version: Version, kind: str) -> str:
     """A name for the table, then one for what it was made of: what its name begins with."""
-    by = duckdb.__version__ if kind == FILE else "spark"
+    by = duckdb.__version__ if kind == FILE else _WRITTEN
     return f"{stem(table)}-{_name_version(by, table, version.digest)}"
 
 
@@ -152,23 +155,37 @@ def list_files(kept: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A column of the files: its name there, and which column of the prepared table it is."""
+    """A column of the files: its name there, and which column of the prepared table it is.
+
+    ``short``: whole numbers whose bounds fit 32 bits are written in as many, which is half to read.
+    """
 
     name: str
     identifier: str
+    short: bool = False
 
 
 def list_stored(table: Table) -> tuple[Stored, ...]:
     """The columns of a prepared table as they stand in its files."""
     shape = lay_out(table)
     units = [Stored(f"u{i}", unit) for i, unit in enumerate(shape.unit)]
-    fields = [Stored(f"c{i}", f.identifier) for i, f in enumerate(shape.fields.values())]
+    fields = [
+        Stored(f"c{i}", f.identifier, _is_short(f)) for i, f in enumerate(shape.fields.values())
+    ]
     steps = [
-        Stored(f"s{i}", f.steps.identifier)
+        Stored(f"s{i}", f.steps.identifier, f.steps.span < _SHORT)
         for i, f in enumerate(shape.fields.values())
         if f.steps is not None
     ]
     return (*units, *fields, *steps)
+
+
+def _is_short(held: Field) -> bool:
+    """Whether every value is a whole number of 32 bits: a row's is within its declared bounds."""
+    low, high = held.domain.low, held.domain.high
+    if held.domain.kind is not Kind.INTEGER or low is None or high is None:
+        return False
+    return int(low) >= -_SHORT and int(high) < _SHORT
 
 
 def stem(table: Table) -> str:

@@ -8,12 +8,14 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
+
+from sqlglot import exp
 
 from discreet.engine.duckdb.declared import draft_rows, source_name
 from discreet.engine.duckdb.engine import DuckDBEngine
@@ -47,6 +49,18 @@ Steps = tuple[tuple[str, str], ...]
 """Steps of a statement: the name and the text of each."""
 
 
+_READ_AT_ONCE = 2**27  # bytes that one task reads, unless Spark is told otherwise
+_ADDED_UP_AT_ONCE = 2**18  # rows of groups, a tenth of a second
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A prepared folder: the name under which Spark knows it, and how many bytes it has."""
+
+    name: str
+    size: int
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """One statement for Spark, and how to read its result.
@@ -62,6 +76,7 @@ class Compiled:
     tables: tuple[Table, ...]  # private ones, whose rows it reads
     types: Mapping[str, Type]  # of the columns of the result
     columns: ResultColumns
+    groups: int | None = None  # how many rows at most, where it adds up rows of known groups
 
     def explain(self) -> str:
         """The statement as it is run on tables that are not prepared, but for their sources."""
@@ -98,7 +113,8 @@ class SparkEngine(ForeignEngine[Compiled]):
         **settings: Any,
     ) -> None:
         super().__init__(progress)
-        self._shown: dict[str, str] = {}  # the names under which prepared folders are shown
+        self._shown: dict[str, Shown] = {}  # prepared folders
+        self._cores = 1
         self._given = LOCAL if spark is None else spark
         self._session: Any = None
         located = self._locate(tables, schema)
@@ -126,6 +142,7 @@ class SparkEngine(ForeignEngine[Compiled]):
         with self._lock:
             if self._session is None:
                 self._session = open_session(self._given)
+                self._cores = int(self._session.sparkContext.defaultParallelism)
             return self._session
 
     # --- questions --------------------------------------------------------------------------------
@@ -147,7 +164,8 @@ class SparkEngine(ForeignEngine[Compiled]):
         text = printer.statement(inline_renamings(draft.query.copy()))
         types = {name: column.type for name, column in printer.result.items()}
         tables = tuple(table for table in draft.tables if not table.public)
-        found = Compiled(draft.plan, text, tuple(public), private, tables, types, draft.columns)
+        given = (draft.plan, text, tuple(public), private, tables, types, draft.columns)
+        found = Compiled(*given, _count_groups(draft))
         self._analyse(printer, found)
         return found
 
@@ -198,22 +216,40 @@ class SparkEngine(ForeignEngine[Compiled]):
     def _complete(self, compiled: Compiled, versions: Mapping[str, Version]) -> str:
         """The statement with the rows as they are now."""
         tables = compiled.tables
-        steps = (self._read_rows(compiled, table, versions[table.name]) for table in tables)
-        return compiled.complete(chain.from_iterable(steps))
+        folders = [self._public.find_folder(table, versions[table.name]) for table in tables]
+        steps = map(partial(self._read_rows, compiled), tables, folders)
+        statement = compiled.complete(chain.from_iterable(steps))
+        if not self._add_up_in_one_task(compiled, folders):
+            return statement
+        return f"SELECT /*+ COALESCE(1) */ * FROM ({statement})"  # noqa: S608
+
+    def _add_up_in_one_task(self, compiled: Compiled, folders: Sequence[Path | None]) -> bool:
+        """Whether one task may add up what the tasks that read have found, group by group.
+
+        Starting a task takes as long as adding up thousands of rows.  The number of groups is
+        public; how much there is to read decides how many tasks there are, and the time alone.
+        """
+        if compiled.groups is None or not folders or None in folders:
+            return False
+        size = sum(self._shown[str(folder)].size for folder in folders)
+        return compiled.groups * (self._cores + size // _READ_AT_ONCE) <= _ADDED_UP_AT_ONCE
 
     def _read_rows(
-        self, compiled: Compiled, table: Table, version: Version
+        self, compiled: Compiled, table: Table, folder: Path | None
     ) -> Iterator[tuple[str, str]]:
         """The steps that give a table's rows: those that are prepared, or made of the source."""
-        folder = self._public.find_folder(table, version)
         if folder is None:
             yield source_name(table.name), self._read_source(table)
             yield from compiled.rows[table.name]
             return
-        named = [(stored.name, quote_name(stored.identifier)) for stored in list_stored(table)]
+        named = [
+            (f"CAST({one.name} AS BIGINT)" if one.short else one.name, quote_name(one.identifier))
+            for one in list_stored(table)
+        ]
         used = [one for one in named if one[1] in compiled.text] or named[:1]
         picked = ", ".join(f"{stored} AS {name}" for stored, name in used)
-        yield name_rows(table), f"SELECT {picked} FROM {quote_name(self._show(table, folder))}"  # noqa: S608
+        shown = quote_name(self._show(table, folder).name)
+        yield name_rows(table), f"SELECT {picked} FROM {shown}"  # noqa: S608
 
     def _read_source(self, table: Table) -> str:
         """The statement that reads the declared columns of the files as they are now."""
@@ -225,7 +261,7 @@ class SparkEngine(ForeignEngine[Compiled]):
         read_view(session, files, given)
         return read
 
-    def _show(self, table: Table, folder: Path) -> str:
+    def _show(self, table: Table, folder: Path) -> Shown:
         """Files that are divided by unit, shown to Spark as what they are."""
         with self._lock:
             if str(folder) not in self._shown:
@@ -240,7 +276,8 @@ class SparkEngine(ForeignEngine[Compiled]):
                     f"CREATE TABLE {name} ({fields}) USING parquet"
                     f"{divided if buckets else ''} LOCATION {quote_text(place)}"
                 )
-                self._shown[str(folder)] = name
+                size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
+                self._shown[str(folder)] = Shown(name, size)
             return self._shown[str(folder)]
 
     def _find_versions(self) -> Mapping[str, Version]:
@@ -261,10 +298,17 @@ class SparkEngine(ForeignEngine[Compiled]):
         """Let go of the tables; Spark itself goes on, for it may be somebody's."""
         with self._lock:
             shown, self._shown = self._shown, {}
-            for name in shown.values():
+            for one in shown.values():
                 with suppress(Exception):
-                    self._session.sql(f"DROP TABLE IF EXISTS {quote_name(name)}")
+                    self._session.sql(f"DROP TABLE IF EXISTS {quote_name(one.name)}")
         super().close()
+
+
+def _count_groups(draft: Draft) -> int | None:
+    """How many groups a statement adds up that does nothing else; None if they are not known."""
+    groups = draft.columns.groups
+    alone = isinstance(draft.query, exp.Select) and not draft.query.args.get("order")
+    return len(groups) if alone and draft.plan.keys and groups is not None else None
 
 
 __all__ = ["Compiled", "SparkEngine"]

@@ -115,7 +115,10 @@ def print_rows(table: Table, read: str) -> str:
     definitions = [*bounded, ("prepared", add_steps(table, bounded[-1][0]), False)]
     picked = [add_alias(quote_column(s.identifier), s.name) for s in list_stored(table)]
     query = add_definitions(select(picked, quote_table("prepared")), definitions)
-    return printer.statement(query, [(source, read)])
+    kept = ", ".join(
+        f"CAST({s.name} AS INT) AS {s.name}" if s.short else s.name for s in list_stored(table)
+    )
+    return f"SELECT {kept} FROM ({printer.statement(query, [(source, read)])})"  # noqa: S608
 
 
 def _bound_in_one_window(shape: Layout) -> list[Definition]:

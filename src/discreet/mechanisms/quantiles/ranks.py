@@ -227,6 +227,11 @@ class RankedCells:
         before, rest = self.before + left, self.total - left
         return replace(self, total=left), replace(self, before=before, total=rest)
 
+    def find_values(self, ranks: Integers) -> Integers:
+        """The cells of the values of some ranks of the part, which count from one."""
+        found: Integers = self.at[np.searchsorted(self.cumulative, self.before + ranks)]
+        return found
+
     def between_ranks(self, first: int, last: int) -> tuple[Integers, Integers, int]:
         """Positions from the one with the ``first`` value of the part to the one with the ``last``.
 
@@ -274,7 +279,7 @@ class LumpedCells(RankedCells):
     """Cells of which some stand for several: what these do not tell is looked up in all of them.
 
     A lump stands at the last of its cells.  Every number that is told is the one that all cells
-    would have told (Lemma 13).
+    would have told (Lemmas 13 and 14).
     """
 
     first: Integers  # the first cell of each lump; of a cell that stands alone, itself
@@ -295,6 +300,13 @@ class LumpedCells(RankedCells):
         if np.any(self.first[low : high + 1] < self.at[low : high + 1]):
             return self._find_all().between_ranks(first, last)
         return RankedCells.between_ranks(self, first, last)
+
+    def find_values(self, ranks: Integers) -> Integers:
+        """The cells of the values of some ranks of the part, which count from one."""
+        where = np.searchsorted(self.cumulative, self.before + ranks)
+        if np.any(self.first[where] < self.at[where]):
+            return self._find_all().find_values(ranks)
+        return RankedCells.find_values(self, ranks)
 
     def _is_lump(self, index: int) -> bool:
         return bool(self.first[index] < self.at[index])
