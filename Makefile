@@ -6,7 +6,8 @@ BIN := .venv/bin
 WORKERS := $(shell echo $$((1 + $$(nproc))))
 # The tests start many processes: none should have to compile the library again.
 export PYTHONDONTWRITEBYTECODE :=
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# (What is imported is compiled then: most of what is installed never is.)
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 
 .PHONY: demo test lint types imports statics tests spark optimised soak spark-oldest pythons bench docs map pictures screenshots clean
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 
@@ -18,6 +19,14 @@ _BEGAN = pytest.StashKey[bool]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_BEGAN] = services.begin_run()
+    gc.disable()  # while thousands of tests are collected, nothing is garbage
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: whoever looks for garbage need not look there."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,6 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    gc.unfreeze()  # what libraries hold is let go at the end
     if config.stash.get(_BEGAN, False):
         services.end_run()
 
@@ -35,13 +45,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def _rows_are_defined_anew(request: pytest.FixtureRequest) -> Iterator[None]:
     """What stands for a table's rows is written once: not for a bug on purpose, nor after it."""
-    declared = sys.modules.get("discreet.engine.duckdb.declared")
-    patched = declared is not None and "monkeypatch" in request.fixturenames
-    if patched:
-        declared.define_rows.cache_clear()
+    database = sys.modules.get("discreet.engine.duckdb.database")
+    remembered = (database.define_rows, database._open_empty) if database is not None else ()
+    patched = remembered if "monkeypatch" in request.fixturenames else ()
+    for one in patched:
+        one.cache_clear()
     yield
-    if patched:
-        declared.define_rows.cache_clear()
+    for one in patched:
+        one.cache_clear()
 
 
 @pytest.fixture

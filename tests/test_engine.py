@@ -383,6 +383,49 @@ def test_questions_from_many_threads(engine):
 # --- one plan, one statement -------------------------------------------------------------------
 
 
+# --- what statements are bound to ----------------------------------------------------------------
+
+
+def test_engines_of_one_schema_bind_to_one_database_with_nobody_in_it():
+    """Without public tables it is the schema's alone; whoever ends leaves it to the others."""
+    with DuckDBEngine({"visits": cases.frame()}, cases.schema()) as first:
+        shared = first._public_database()
+        assert not shared.readers
+        with DuckDBEngine({"visits": cases.frame()}, cases.schema()) as second:
+            assert second._public_database() is shared
+        held = shared.connection.execute(
+            "SELECT table_name, estimated_size FROM duckdb_tables()"
+        ).fetchall()
+        assert held
+        assert not any(rows for _, rows in held)
+        with pytest.raises(duckdb.Error):
+            shared.connection.execute("SELECT * FROM read_text('/etc/hostname')")
+    with DuckDBEngine({"visits": cases.frame()}, cases.schema(), threads=1) as other:
+        assert other._public_database() is not shared  # it may use less
+
+
+def test_schemas_that_python_takes_for_equal_share_nothing():
+    def made(low):
+        column = Column("x", Kind.DECIMAL, low=low, high=Fraction(5))
+        table = Table("t", (Column("u", Kind.INTEGER), column), unit=("u",), max_rows_per_unit=1)
+        return Schema({"t": table})
+
+    frame = pd.DataFrame({"u": [1, 2], "x": [1.5, 2.5]})
+    with (
+        DuckDBEngine({"t": frame}, made(1)) as whole,
+        DuckDBEngine({"t": frame}, made(Fraction(1))) as exact,
+    ):
+        assert whole.schema == exact.schema
+        assert whole._public_database() is not exact._public_database()
+
+
+def test_a_process_that_was_forked_binds_to_a_database_of_its_own(engine, monkeypatch):
+    shared = engine._public_database()
+    monkeypatch.setattr("os.getpid", lambda: -5)
+    with DuckDBEngine({"visits": cases.frame()}, cases.schema(), threads=1) as child:
+        assert child._public_database() is not shared
+
+
 def test_what_the_engine_has_bound_is_what_it_runs(engine, monkeypatch):
     bound, ran = [], []
     bind, run = Database.bind, Database.run

@@ -73,6 +73,17 @@ def test_what_a_killed_process_left_goes_with_the_next_and_what_is_held_stays(
     assert not kept(tmp_path)
 
 
+def test_the_first_folder_of_a_process_looks_for_what_was_left_and_the_next_do_not(
+    tmp_path: Path,
+) -> None:
+    for seen_by_first in (True, False):
+        left = tmp_path / "discreet-rows-left"
+        left.mkdir()
+        (left / "lock").touch()
+        with folder_for_now():
+            assert left.exists() != seen_by_first
+
+
 def test_nobody_else_may_look_into_it(tmp_path: Path) -> None:
     with folder_for_now() as folder:
         assert folder.parent == tmp_path

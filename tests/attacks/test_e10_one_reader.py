@@ -317,24 +317,43 @@ BYTES = [b"\r", b"\xff", b",", b"\0", b"a", b" ", b"\t", b"#", b"\\", b"'", b"\n
          b'"q"', b"\xe2\x80\xa8", b"x" * 70_000]  # fmt: skip
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-def test_e10_csv(tmp_path: Path, end: bytes) -> None:
-    """One bare carriage return, or one line that ends otherwise, stopped everybody."""
-    chance, table = random.Random(5), declared(Kind.TEXT)
+def check_csv(path: Path, end: bytes, poisons: list[bytes], chance: random.Random) -> None:
+    """Nobody's line is read otherwise because of what one person brings, anywhere in the file."""
+    table = declared(Kind.TEXT)
     calm = [line(person, end) for person in range(1, 12)]
-    before = rows_of_others(file(tmp_path / "t.csv", end, calm), table)
+    before = rows_of_others(file(path, end, calm), table)
     assert len(before) == 11
-    fixed = [b"x\ry\n", b"x\r\n", b"x\n", b"x\r", b"\xff\n", b"one,too many\n", b"\n\n"]
-    drawn = [
-        b"".join(chance.choices(BYTES, k=chance.randint(0, 6)))
-        + chance.choice([b"\n", b"\r\n", b"\r", b"\n\n"])
-        for _ in range(25)
-    ]
-    for poison in [*fixed, *drawn]:
+    for poison in poisons:
         place = chance.randint(0, len(calm))
         lines = [*calm[:place], b"%d," % PERSON + poison, *calm[place:]]
-        found = rows_of_others(file(tmp_path / "t.csv", end, lines), table)
+        found = rows_of_others(file(path, end, lines), table)
         assert set(before) <= set(found), poison  # a line break in it may begin other lines
+
+
+ENDS = [b"\n", b"\r\n", b"\r"]
+FIXED = [b"x\ry\n", b"x\r\n", b"x\n", b"x\r", b"\xff\n", b"one,too many\n", b"\n\n"]
+
+
+def draw_poison(chance: random.Random, many: int) -> list[bytes]:
+    return [
+        b"".join(chance.choices(BYTES, k=chance.randint(0, 6)))
+        + chance.choice([b"\n", b"\r\n", b"\r", b"\n\n"])
+        for _ in range(many)
+    ]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_e10_csv(tmp_path: Path, end: bytes) -> None:
+    """One bare carriage return, or one line that ends otherwise, stopped everybody."""
+    chance = random.Random(ENDS.index(end))
+    check_csv(tmp_path / "t.csv", end, [*FIXED, *draw_poison(chance, 9)], chance)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("end", ENDS)
+def test_e10_csv_at_length(tmp_path: Path, end: bytes) -> None:
+    chance = random.Random()
+    check_csv(tmp_path / "t.csv", end, draw_poison(chance, 500), chance)
 
 
 def test_e10_csv_is_copied_once_and_not_kept_beyond_its_version(tmp_path: Path) -> None:

@@ -33,18 +33,28 @@ def least_integer(
     fails_at: int = -1,
     holds_at: int | None = None,
     bits: int | None = None,
+    near: int | None = None,
 ) -> int:
     """The least integer above ``fails_at`` at which ``holds`` is true, for false and then true.
 
     ``fails_at`` and ``holds_at`` are believed and not tried; without ``holds_at``
     it is found by doubling the distance.  With ``bits`` the search ends within
     2**-bits of the result, **above** the least: at a number where ``holds`` is true.
+    ``near`` is where to begin instead: a bad guess costs time and nothing else.
 
     >>> least_integer(lambda n: n * n >= 2000)
     45
     >>> least_integer(lambda n: n * n >= 2000, fails_at=0, holds_at=1000, bits=3)
     46
+    >>> least_integer(lambda n: n * n >= 2000, near=48)
+    45
     """
+    if near is not None and near > fails_at + 1:
+        if holds(near):
+            step = double(lambda step: not holds(near - step), 1, most=near - fails_at)
+            fails_at, holds_at = max(fails_at, near - step), near - step // 2
+        else:
+            fails_at = near
     if holds_at is None:
         distance = double(lambda step: holds(fails_at + step), 1)
         # Half the distance was tried and failed, unless there was only one step.

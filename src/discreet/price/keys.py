@@ -18,7 +18,7 @@ from flint import arb
 from discreet.exact.balls import ball, enclose, precision
 from discreet.exact.numbers import round_up
 from discreet.exact.records import dataclass
-from discreet.exact.search import greatest_integer, least_integer
+from discreet.exact.search import double, greatest_integer, least_integer
 from discreet.mechanisms import Gaussian, KeyRelease
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.price.calibration import Additive, Bought, Selection, gaussian_loss
@@ -66,9 +66,22 @@ def find_threshold(
     because their noises are independent.  ``split``: what delta leaves over
     buys odds for noisy counts of least - 1.
     """
-    least = least_integer(lambda t: compute_exposure(mechanism, groups, t) <= delta, fails_at=0)
+    least = least_integer(
+        lambda t: compute_exposure(mechanism, groups, t) <= delta,
+        fails_at=0,
+        near=_guess_threshold(mechanism, delta / groups),
+    )
     odds = _find_odds(mechanism, groups, least, delta) if split and least > 1 else Fraction(0)
     return Threshold(measurement, least, compute_exposure(mechanism, groups, least, odds), odds)
+
+
+def _guess_threshold(mechanism: Additive, chance: Fraction) -> int:
+    """About where the noise passes with a chance: the first of the tests that decide."""
+    far = math.log(chance.denominator) - math.log(chance.numerator)
+    if isinstance(mechanism, Gaussian):  # erfc(x) is about exp(-x**2) / (x sqrt(pi))
+        square = Fraction(max(0.0, 2 * far - math.log(max(1.0, 4 * math.pi * far))))
+        return 2 + math.isqrt(math.ceil(square * mechanism.sigma_squared))
+    return 2 + mechanism.noise_law.window(math.floor(far / math.log(2)))[1]
 
 
 def compute_exposure(
@@ -108,7 +121,8 @@ def _find_odds(mechanism: Additive, groups: int, least: int, delta: Fraction) ->
 
     steps = min(int(max(enclose(odds)[0], Fraction(0)) / _ODDS), int(1 / _ODDS) - 1)
     if not hides(steps):  # two enclosures need not agree to the last digit
-        steps = greatest_integer(hides, holds_at=0, fails_at=steps)
+        back = double(lambda fewer: hides(steps - fewer), 1, most=steps)
+        steps = greatest_integer(hides, holds_at=max(0, steps - back), fails_at=steps - back // 2)
     return steps * _ODDS
 
 

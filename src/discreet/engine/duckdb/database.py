@@ -6,12 +6,15 @@ and no others, loads no extension, and its configuration cannot be changed.
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -191,6 +194,17 @@ class Database:
             database.close()  # or its files would stay attached
             raise
         return database
+
+    @classmethod
+    def share_empty(cls, schema: Schema, resources: Resources) -> Database:
+        """A database with nobody and no public table in it, for all engines of this process.
+
+        Statements are bound to it: it has the types and empty tables of a schema, reads no file
+        and never spills, and what was bound leaves nothing behind.  Whoever takes it does not
+        close it.
+        """
+        declared = _Declared(repr(tuple(schema.tables.values())), schema)
+        return _open_empty(declared, replace(resources, spill="", copies=""), os.getpid())
 
     def _attach(self, kept: Mapping[str, str], copies: Path) -> None:
         for name, source in self.readers.items():
@@ -382,6 +396,23 @@ class Database:
         if cursor is not None:
             cursor.close()
         self.connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A schema, told from another by how it is written: Python takes 1 and true for equal."""
+
+    written: str
+    schema: Schema = field(compare=False)
+
+
+@lru_cache(maxsize=16)
+def _open_empty(declared: _Declared, resources: Resources, _process: int) -> Database:
+    """One for each process: what was opened before a fork is the parent's."""
+    return Database.open(declared.schema, {}, resources, {})
+
+
+atexit.register(_open_empty.cache_clear)  # before DuckDB's own end
 
 
 T = TypeVar("T")

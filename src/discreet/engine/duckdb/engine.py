@@ -436,8 +436,12 @@ class DuckDBEngine:
             if self._public is None or self._public.versions != versions:
                 readers = {name: self._sources[name] for name in versions}
                 self._public = _try_opening(
-                    ", ".join(readers),
-                    lambda: Database.open(self.schema, readers, self._resources, {}),
+                    ", ".join(readers or self.schema.tables),
+                    lambda: (
+                        Database.open(self.schema, readers, self._resources, {})
+                        if readers
+                        else Database.share_empty(self.schema, self._resources)
+                    ),
                 )
             return self._public
 
@@ -639,7 +643,7 @@ class DuckDBEngine:
         """Let go of the sources and of what was prepared without a store."""
         with self._lock:
             for database in (self._private, self._public):
-                if database is not None:
+                if database is not None and database.readers:  # else it is shared
                     database.close()
             self._public = None
             self._forget()

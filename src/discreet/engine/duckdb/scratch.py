@@ -7,9 +7,11 @@ own; one that is killed cannot, and leaves a lock that nobody holds.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +19,8 @@ from pathlib import Path
 
 _PREFIX = "discreet-rows-"
 _LOCK = "lock"
+_AGAIN_S = 60.0
+_swept: dict[str, float] = {}  # by temporary directory: when this process looked last
 
 
 def make_folder(owner: object) -> Path:
@@ -37,7 +41,10 @@ def folder_for_now() -> Iterator[Path]:
 
 
 def _make() -> tuple[Path, int]:
-    sweep()
+    home, now = tempfile.gettempdir(), time.monotonic()
+    if now - _swept.get(home, -math.inf) >= _AGAIN_S:  # with many engines, not for each
+        _swept[home] = now
+        sweep()
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     unseen = folder / "unseen"  # till it is held: nobody takes the folder for one that was left
     lock = os.open(unseen, os.O_CREAT | os.O_RDWR, 0o600)
