@@ -211,6 +211,8 @@ MUTANTS: dict[Callable[[Patch], None], Focus] = {
 SOONER: dict[Callable[[Patch], None], int] = {
     counted_rows: 3,
     forgotten_groups: 6,
+    forgotten_truncation: 1,
+    limit_below: 2,
     merged_people: 1,
     per_row_as_total: 4,
 }
