@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import discreet
+from discreet.curate import gathered as reading
 from discreet.curate import runs
+from discreet.curate.gathered import Charged, choose_gathered, compute_gathered
 from discreet.curate.runs import Run
+from discreet.curate.steps import Paid
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.errors import DataRefusal, Halted
 from discreet.mechanisms.sparse.run import NoisyThreshold
 from discreet.price import gathering
-from discreet.price.gathering import Gathered, gather
+from discreet.price.gathering import FEWEST, Gathered, gather, gather_with_first
 from discreet.price.watch import Watch
 from discreet.question.schema import Schema
+from discreet.release.record import answer_from_bytes
 from discreet.release.release import judge_gathered
 from discreet.server import comparing
+from discreet.server.gathered import read_gathered, write_gathered
+from discreet.server.worker import write_paid
 
 SCHEMA = Schema.from_text("""
 [tables.visits]
@@ -296,6 +304,191 @@ def test_what_is_told_is_used_the_same_way_with_and_without_groups(clinic):
         assert several.above
         assert several
         assert run.ask_groups(wards, threshold=-2000).above
+
+
+# --- of many askers ------------------------------------------------------------------------------
+
+SURE = 200
+"""Of so much epsilon a count has no noise, but for chance below 1e-80."""
+MIXED = [
+    f"{COUNT}age < 40",
+    "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
+    f"{COUNT}age >= 30.5 AND ward = 'A'",
+    "SELECT COUNT(*), SUM(cost) FROM visits WHERE age < 9",
+    f"{COUNT}ward LIKE '%t%' OR age IS NULL",
+    f"{COUNT}weight < 20",
+    "SELECT COUNT(*) FROM people WHERE age < 9",
+    f"{COUNT}age % 7 = 3",
+    "SELECT COUNT(*) FROM visits",
+]
+READ = (0, 2, 4, 7, 8)
+"""Of these, what one statement reads with the first."""
+
+
+def pay(clinic: discreet.Curator, texts: list[str], epsilon: Any = SURE) -> list[Any]:
+    """As if they were paid for: no account has so much."""
+    engine, receipt, found = clinic.engine, cast("Any", None), []
+    for text in texts:
+        priced = clinic.price(text, epsilon=epsilon).explanation.priced
+        compiled = engine.compile(priced.plan)
+        basis = engine.find_basis(compiled)
+        found.append(Paid(priced, compiled, receipt, engine.data_version(), basis=basis))
+    return found
+
+
+def charge(paid: list[Any]) -> list[Charged]:
+    return [Charged(one.priced, one.data_version, one.basis) for one in paid]
+
+
+def read_values(answers: list[bytes]) -> list[Any]:
+    return [answer_from_bytes(one).value() if one else None for one in answers]
+
+
+@pytest.fixture(scope="module")
+def waiting(clinic) -> list[Any]:
+    return pay(clinic, MIXED)
+
+
+@pytest.fixture(scope="module")
+def chosen(clinic, waiting) -> tuple[Gathered, list[Charged], list[int]]:
+    """What is read together of those that wait, and what each must find."""
+    found = choose_gathered(clinic, waiting)
+    assert found is not None
+    gathered, places = found
+    assert places == READ
+    mine = [waiting[place] for place in places]
+    alone = [read_alone(clinic, one.priced) for one in mine]
+    assert len(set(alone)) == len(alone)
+    return gathered, charge(mine), alone
+
+
+def test_each_of_those_that_wait_is_answered_its_own_number(clinic, chosen, monkeypatch):
+    gathered, questions, alone = chosen
+    seen = count_statements(monkeypatch)
+    answers = compute_gathered(clinic.engine, gathered, questions)
+    assert len(seen) == 1
+    assert read_values(answers) == alone
+
+
+def test_sums_and_people_are_read_together_too(clinic):
+    for text in ("SUM(cost) FROM visits", "COUNT(DISTINCT patient) FROM people"):
+        paid = pay(clinic, [f"SELECT {text} WHERE age < {n}" for n in (20, 40, 60, 80)])
+        gathered, places = choose_gathered(clinic, paid)
+        assert places == (0, 1, 2, 3)
+        values = read_values(compute_gathered(clinic.engine, gathered, charge(paid)))
+        assert values == [read_alone(clinic, one.priced) for one in paid]
+
+
+def test_noise_is_drawn_for_each(clinic):
+    """Equal would be the noises of one draw: fifteen of scale 15 are with chance below 1e-20."""
+    paid = pay(clinic, [f"{COUNT}age < 40"] * 16, epsilon="1/5")
+    gathered, places = choose_gathered(clinic, paid)
+    assert len(places) == 16
+    values = read_values(compute_gathered(clinic.engine, gathered, charge(paid)))
+    assert len(set(values)) > 1
+
+
+def test_whoever_is_first_or_last_the_same_are_read_together(clinic, waiting):
+    plans = [one.priced.plan for one in waiting]
+    multiplicity = clinic.engine.catalogue.multiplicity
+    assert gather_with_first([plans[1], *plans], multiplicity) is None  # the first has groups
+    _, places = gather_with_first([plans[7], *plans], multiplicity)
+    assert places == (0, *(place + 1 for place in READ))
+    few = [plans[place] for place in (*READ[: FEWEST - 1], 1, 3, 5, 6)]
+    assert gather_with_first(few, multiplicity) is None
+    few.append(plans[READ[-1]])
+    assert gather_with_first(few, multiplicity) is not None
+
+
+def test_one_that_looks_at_too_much_is_left_out(clinic, monkeypatch):
+    """Which of them is too much is decided by how many are there already, and not for all."""
+    monkeypatch.setattr(gathering, "CELLS_EACH", 30)
+    wide = f"{COUNT}day = DATE '2024-01-09' AND age = 3"
+    texts = [f"{COUNT}age < {n + 3}" for n in range(5)]
+    paid = pay(clinic, [*texts[:2], wide, *texts[2:]])
+    found, places = choose_gathered(clinic, paid)
+    assert places == (0, 1, 3, 4, 5)
+    assert np.prod(found.shape) <= 30 * 5
+    assert choose_gathered(clinic, paid[2:]) is None
+
+
+def test_one_that_is_not_understood_is_left_out(clinic, waiting, monkeypatch):
+    real = gathering.evaluate_on_blocks
+
+    def evaluate(condition, known, dimensions):
+        return None if "modulo" in repr(condition) else real(condition, known, dimensions)
+
+    assert "modulo" in repr(waiting[7].priced.plan)
+    monkeypatch.setattr(gathering, "evaluate_on_blocks", evaluate)
+    assert choose_gathered(clinic, waiting)[1] == (0, 2, 4, 8)
+    assert choose_gathered(clinic, waiting[7:] + waiting) is None
+
+
+def test_what_improves_an_earlier_answer_is_computed_alone(clinic, waiting):
+    improving = [replace(one, improving="a release") for one in waiting]
+    assert choose_gathered(clinic, [improving[0], *waiting]) is None
+    assert choose_gathered(clinic, [*waiting[:1], *improving, *waiting[2:]])[1] == (
+        0,
+        *(place + len(waiting) - 1 for place in READ[1:]),
+    )
+
+
+def test_a_failure_of_one_is_its_own(clinic, chosen, monkeypatch):
+    gathered, questions, alone = chosen
+    real = reading.release_gathered
+
+    def fail(priced, *others):
+        if priced is questions[2].priced:
+            raise ValueError("canary 7")
+        return real(priced, *others)
+
+    monkeypatch.setattr(reading, "release_gathered", fail)
+    values = read_values(compute_gathered(clinic.engine, gathered, questions))
+    assert values == [*alone[:2], None, *alone[3:]]
+
+
+@pytest.mark.parametrize(
+    "change", [{"data_version": "another"}, {"basis": "another"}, {"basis": None}]
+)
+def test_of_other_data_than_were_paid_for_nothing_is_answered(clinic, chosen, change):
+    gathered, questions, alone = chosen
+    assert all(one.basis is not None for one in questions)
+    other = [*questions[:1], replace(questions[1], **change), *questions[2:]]
+    expected = alone if change == {"basis": None} else [alone[0], None, *alone[2:]]
+    assert read_values(compute_gathered(clinic.engine, gathered, other)) == expected
+
+
+@pytest.mark.parametrize("gone", ["before", "after"])
+def test_a_basis_is_looked_at_before_and_after(clinic, chosen, monkeypatch, gone):
+    gathered, questions, _ = chosen
+    real, ran = DuckDBEngine.find_basis, count_statements(monkeypatch)
+
+    def find(self, compiled):
+        return real(self, compiled) if bool(ran) == (gone == "before") else None
+
+    monkeypatch.setattr(DuckDBEngine, "find_basis", find)
+    assert not any(compute_gathered(clinic.engine, gathered, questions))
+    assert len(ran) == 1
+
+
+@pytest.mark.parametrize("step", ["run", "compile"])
+def test_where_the_statement_fails_each_is_computed_alone(clinic, chosen, monkeypatch, step):
+    def fail(*_, **__):
+        raise ValueError("canary 7")
+
+    monkeypatch.setattr(DuckDBEngine, step, fail)
+    assert compute_gathered(clinic.engine, *chosen[:2]) == [b""] * len(READ)
+
+
+def test_they_are_sent_as_they_are_alone_and_come_back_in_order(clinic, chosen, waiting):
+    gathered, _, alone = chosen
+    sent = write_gathered(gathered, [write_paid(waiting[place]) for place in READ])
+    ((kind, content),) = json.loads(sent).items()
+    answer = comparing.ANSWERS[kind](clinic.engine, content)
+    assert read_values(read_gathered(answer, len(READ))) == alone
+    for other in (b"", b"no", b"{}", b"[1, 2, 3, 4, 5]", answer[:-1]):
+        assert read_gathered(other, len(READ)) == [b""] * len(READ)
+    assert read_gathered(answer, 4) == [b""] * 4
 
 
 N = 4000

@@ -41,6 +41,10 @@ MOST_CELLS = 2**17
 FEWEST = 4
 """Fewer questions than that are asked one by one."""
 
+CELLS_EACH = 2**12
+"""How many combinations are counted for each question where all are waited for: more take longer
+than the questions by themselves."""
+
 Mask = NDArray[np.bool_]
 
 
@@ -56,10 +60,19 @@ class Gathered:
 
     def add_up(self, measured: NDArray[Any]) -> list[int]:
         """The number of each question, from the number of each cell."""
+        cells = self._spread(measured)
+        return [self._add(cells, masks) for masks in self.chosen]
+
+    def add_one(self, measured: NDArray[Any], place: int) -> int:
+        """The number of one question."""
+        return self._add(self._spread(measured), self.chosen[place])
+
+    def _spread(self, measured: NDArray[Any]) -> NDArray[Any]:
+        """The number of each cell, in as many dimensions as there are columns; no sum overflows."""
         cells = measured[:, 0].reshape(self.shape)
         if cells.dtype != object and int(np.abs(cells).max(initial=0)) >= 2**62 // MOST_CELLS:
-            cells = cells.astype(object)
-        return [self._add(cells, masks) for masks in self.chosen]
+            return cells.astype(object)
+        return cells
 
     def write_chosen(self) -> list[list[dict[str, Any]]]:
         """What each question chooses, as it is sent to whoever holds the data."""
@@ -130,7 +143,7 @@ def gather(watched: Sequence[Watched], multiplicity: Multiplicity) -> Iterator[G
 
     A number says that so many are to be asked one by one.  Public knowledge only.
     """
-    parts = [_take_apart(one, multiplicity) for one in watched]
+    parts = [_take_apart(one.plan, multiplicity) for one in watched]
     at = 0
     while at < len(parts):
         first = parts[at]
@@ -153,23 +166,58 @@ def gather(watched: Sequence[Watched], multiplicity: Multiplicity) -> Iterator[G
         at = past
 
 
-def _take_apart(watched: Watched, multiplicity: Multiplicity) -> _Part | None:
+def gather_with_first(
+    plans: Sequence[Plan], multiplicity: Multiplicity
+) -> tuple[Gathered, tuple[int, ...]] | None:
+    """The first and whichever of the others is read with it, and their places, its own first.
+
+    In any order, for questions that know nothing of each other.  None if the first is read sooner
+    by itself.  Public knowledge only.
+    """
+    first = _take_apart(plans[0], multiplicity)
+    if first is None:
+        return None
+    cells, taken = _Cells(first, multiplicity), list[int]()
+    for place, plan in enumerate(plans):
+        most = min(MOST_CELLS, CELLS_EACH * max(FEWEST, len(taken) + 1))
+        if cells.take(_take_apart(plan, multiplicity) if place else first, most):
+            taken.append(place)
+    if len(taken) < FEWEST:
+        return None
+    found = {
+        place: masks
+        for place, masks in zip(taken, cells.find_chosen(), strict=True)
+        if masks is not None
+    }
+    if 0 not in found or len(found) < FEWEST:
+        return None
+    return Gathered(cells.make_plan(plans[0]), cells.shape, tuple(found.values())), tuple(found)
+
+
+def _take_apart(plan: Plan, multiplicity: Multiplicity) -> _Part | None:
     """The question's parts, or None if its number is not the sum over its rows, each by itself."""
-    plan = watched.plan
+    if plan.keys or len(plan.measurements) != 1 or not _is_one_number(plan.measurements[0]):
+        return None
     (measurement,) = plan.measurements
     base, found = plan.source, list(split_condition(measurement.condition))
     while isinstance(base, Filter):
         found = [*split_condition(base.predicate), *found]
         base = base.source
     most, kept = row_bound(base, multiplicity), plan.contribution.rows
-    if plan.keys or most is None or kept is None or most > kept:
+    if most is None or kept is None or most > kept:
         return None  # which of a unit's rows are kept would depend on the conditions
-    by_row = isinstance(measurement, Moments | Sum)
-    if not by_row and not (isinstance(measurement, Units) and most == 1):
+    if isinstance(measurement, Units) and most != 1:
         return None
     return _Part(
         base, replace(measurement, condition=None), tuple(found), columns(plan.source, multiplicity)
     )
+
+
+def _is_one_number(measurement: Measurement) -> bool:
+    """Whether it counts rows or units, or adds up one number of each row, and no more than that."""
+    if isinstance(measurement, Moments):
+        return not measurement.variables and measurement.entries == 1
+    return isinstance(measurement, Sum | Units)
 
 
 class _Cells:
@@ -181,8 +229,8 @@ class _Cells:
         self._ends: dict[str, _Ends] = {}
         self._parts: list[_Part] = []
 
-    def take(self, part: _Part | None) -> bool:
-        """Whether one more question fits; if so it is taken."""
+    def take(self, part: _Part | None, most: int | None = None) -> bool:
+        """Whether one more question fits among so many combinations; if so it is taken."""
         if part is None or not part.is_like(self._first):
             return False
         names = frozenset(self._ends).union(*map(references, part.conditions))
@@ -191,7 +239,8 @@ class _Cells:
             name: self._ends.get(name, _Ends.of(before[name])).join(_Ends.of(part.narrowed[name]))
             for name in sorted(names)
         }
-        if math.prod(one.count(self._known[name]) for name, one in ends.items()) > MOST_CELLS:
+        cells = math.prod(one.count(self._known[name]) for name, one in ends.items())
+        if cells > (MOST_CELLS if most is None else most):
             return False
         self._ends = ends
         self._parts.append(part)
@@ -276,4 +325,4 @@ def _settle(masks: Sequence[Mask | None]) -> tuple[Mask, ...] | None:
     return found if len(found) == len(masks) else None
 
 
-__all__ = ["FEWEST", "MOST_CELLS", "Gathered", "gather"]
+__all__ = ["CELLS_EACH", "FEWEST", "MOST_CELLS", "Gathered", "gather", "gather_with_first"]

@@ -321,10 +321,7 @@ def judge(
 
     What comes after that one has not been compared: the next round has another secret.
     """
-    measured = truth.open_for_release().measured[0]
-    if isinstance(measured, SparseCounts):
-        raise TypeError("a histogram is no number")
-    steps = [int(one) for one in measured[first:, 0]]
+    steps = [int(one) for one in _open_numbers(truth)[first:, 0]]
     scaled = watched.scale(steps, threshold)
     return _find_above(watch, scaled, secret, lambda _, told: watched.unscale(told, threshold))
 
@@ -339,14 +336,30 @@ def judge_gathered(
     first: int = 0,
 ) -> Judged:
     """The same of numbers that were read together, each of a question with its own threshold."""
-    measured = truth.open_for_release().measured[0]
-    if isinstance(measured, SparseCounts):
-        raise TypeError("a histogram is no number")
-    numbers, rest = gathered.add_up(measured)[first:], asked[first:]
+    numbers, rest = gathered.add_up(_open_numbers(truth))[first:], asked[first:]
     scaled = [one.scale([n], level)[0] for n, (one, level) in zip(numbers, rest, strict=True)]
     return _find_above(
         watch, scaled, secret, lambda place, told: rest[place][0].unscale(told, rest[place][1])
     )
+
+
+def release_gathered(priced: Priced, gathered: Gathered, place: int, truth: Truth) -> Released:
+    """What is released of one of several questions that were read together, as if it were alone.
+
+    Its number is that of its own statement (docs/proofs/runs.md, Lemma 7), and its noise is drawn
+    for it alone.
+    """
+    number = gathered.add_one(_open_numbers(truth), place)
+    kind = np.int64 if abs(number) < 2**63 else object
+    return release(priced, Truth(Opened(((),), (np.array([[number]], dtype=kind),))))
+
+
+def _open_numbers(truth: Truth) -> NDArray[Any]:
+    """The numbers of every group, of what measures one for each."""
+    (measured,) = truth.open_for_release().measured
+    if isinstance(measured, SparseCounts):
+        raise TypeError("a histogram is no number")
+    return measured
 
 
 def _find_above(
@@ -377,10 +390,8 @@ def _within_reach(steps: list[int]) -> list[int]:
 
 def release_numbers(interview: Interview, posed: Posed, truth: Truth) -> list[int]:
     """The numbers of a question of an interview, each with noise of its own, in steps."""
-    measured = truth.open_for_release().measured[0]
-    if isinstance(measured, SparseCounts):
-        raise TypeError("a histogram is no number")
-    return [int(one) for one in _add_noise(posed.noise(interview), measured)[:, 0]]
+    noised = _add_noise(posed.noise(interview), _open_numbers(truth))
+    return [int(one) for one in noised[:, 0]]
 
 
 # --- what is chosen among questions ------------------------------------------------------------

@@ -38,6 +38,7 @@ from discreet.price.watch import Watch, Watched
 from discreet.question.schema import Neighbours
 from discreet.release import record
 from discreet.release.release import Judged
+from discreet.server.gathered import answer_gathered
 
 if TYPE_CHECKING:
     from discreet.curate.stages import Stage
@@ -299,8 +300,9 @@ ANSWERS: dict[str, Callable[[Engine[Any], dict[str, Any]], bytes]] = {
     "quality": answer_quality,
     "median": answer_median,
     "stage": answer_stage,
+    "gathered": answer_gathered,
 }
-"""What an engine process does with each kind of what is no question."""
+"""What an engine process does with each kind of what is no question, or several."""
 
 
 @dataclass(slots=True)

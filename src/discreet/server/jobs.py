@@ -4,6 +4,10 @@ A job has the number of its charge.  It runs on whether or not anybody waits for
 it, so a client that goes away loses nothing; whoever asks the same question
 meanwhile joins it.  What a job tells of itself while it runs is how long it has
 run and how long it may, which are public.
+
+Where several wait for an engine that one statement can read, they are sent to it
+together; each is then closed by itself.  What was not answered so is asked alone,
+and what becomes of it is its own.
 """
 
 from __future__ import annotations
@@ -11,16 +15,21 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 from starlette.concurrency import run_in_threadpool
 
 from discreet.curate.curator import Curator
+from discreet.curate.gathered import choose_gathered
 from discreet.curate.steps import Paid
 from discreet.errors import Refusal
+from discreet.price.gathering import FEWEST
 from discreet.release.answer import Answer
+from discreet.server.gathered import read_gathered, write_gathered
 from discreet.server.limits import Busy
 from discreet.server.log import Log
 from discreet.server.pool import Gone, Pool, Worker
@@ -31,6 +40,8 @@ from discreet.server.worker import write_paid
 _CLOSING_S = 0.05
 _REMEMBERED = 1000
 """Finished jobs whose end is known without asking the ledger."""
+MOST_TOGETHER = 64
+"""How many questions are sent to an engine at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +65,18 @@ class Job:
 
     id: int
     analyst: str
+    paid: Paid
     state: str = "queued"
+    alone: bool = False
+    """Whether it is sent by itself: it was not answered among others."""
     since: float = field(default_factory=time.monotonic)
     ended: asyncio.Future[Answer | Refusal] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+    question: bytes = b""
+    """As it is sent to an engine."""
+    reading: asyncio.Future[Reading] = field(default_factory=asyncio.Future)
+    """What becomes of it in an engine, once there is one for it."""
 
     async def over(self, most_s: float) -> bool:
         """Whether it has ended; waits for it, but not longer."""
@@ -73,6 +91,26 @@ class Job:
         if isinstance(outcome, Refusal):
             raise outcome
         return outcome
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """Jobs that an engine computes at once, since when, and what it answers to each."""
+
+    jobs: tuple[Job, ...]
+    sent: bytes
+    since: float = field(default_factory=time.monotonic)
+    answers: asyncio.Future[list[bytes]] = field(default_factory=asyncio.Future)
+
+    def take_answer(self, answer: bytes) -> None:
+        """What came back, for all of them; empty if nothing did."""
+        alone = len(self.jobs) == 1
+        self.answers.set_result([answer] if alone else read_gathered(answer, len(self.jobs)))
+
+    async def find_answer(self, job: Job) -> bytes:
+        """What is answered to one of them, once it is; empty if nothing is."""
+        found = await asyncio.shield(self.answers)
+        return found[self.jobs.index(job)]
 
 
 class Jobs:
@@ -93,6 +131,8 @@ class Jobs:
         self._log = log
         self._ended = ended
         self._current: dict[int, Job] = {}
+        self._queue: deque[Job] = deque()
+        self._sending = False
         self._past: OrderedDict[int, Status] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -136,20 +176,26 @@ class Jobs:
         found = self._current.get(number)
         if found is not None:
             return found
-        job = Job(number, analyst)
+        job = Job(number, analyst, paid)
         self._current[number] = job
-        task = asyncio.ensure_future(self._work(job, paid))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._run(self._work(job))
         return job
 
-    async def _work(self, job: Job, paid: Paid) -> None:
+    def _run(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, job: Job) -> None:
         state: str = "interrupted"
         ended: Answer | Refusal = not_computed(
             "the server stopped before this question was computed."
         )
         try:
-            state, ended = await self._compute(job, paid)
+            state, ended = await self._compute(job)
+        except Gone:
+            told = "the engine of this dataset has failed, and did not compute this question."
+            ended = not_computed(told)
         except Exception as error:
             self._log.mistake(error)
             state, ended = "failed", failed_refusal()
@@ -161,38 +207,97 @@ class Jobs:
             job.ended.set_result(ended)
             self._ended(state)
 
-    async def _compute(self, job: Job, paid: Paid) -> tuple[str, Answer | Refusal]:
-        """Compute and publish; leave, and free the engine, at a multiple of the deadline."""
-        question = write_paid(paid)
-        deadline_s = self._settings.deadline_s
-        try:
-            worker = await self._pool.take()
-        except Gone:
-            told = "the engine of this dataset has failed, and did not compute this question."
-            return "interrupted", not_computed(told)
-        job.state = "running"
-        started = time.monotonic()
-        if deadline_s <= 0:  # nothing is kept from showing: the engine goes on while we publish
-            return await self._publish(paid, await self._ask_worker(worker, question))
-        try:
-            try:
-                answer = await worker.answer(question, self._settings.time_limit_s)
-            except Gone:
-                answer = b""
-            # Prices, retries and the numbers of later records tell whether the charge is closed.
-            await asyncio.sleep(_until(started, deadline_s, before_s=_find_closing_s(deadline_s)))
-            found = await self._publish(paid, answer)
-            await asyncio.sleep(_until(started, deadline_s))
-        finally:
-            self._pool.give(worker)
+    async def _compute(self, job: Job) -> tuple[str, Answer | Refusal]:
+        """Compute and publish; leave at a multiple of the deadline."""
+        job.question = write_paid(job.paid)
+        reading = await self._wait_in_line(job)
+        answer = await reading.find_answer(job)
+        await self._wait_for_closing(reading)
+        if not answer and len(reading.jobs) > 1:  # perhaps by another's fault: nothing is closed
+            await self._wait_for_deadline(reading)
+            job.alone = True
+            reading = await self._wait_in_line(job)
+            answer = await reading.find_answer(job)
+            await self._wait_for_closing(reading)
+        found = await self._publish(job.paid, answer)
+        await self._wait_for_deadline(reading)
         return found
 
-    async def _ask_worker(self, worker: Worker, question: bytes) -> bytes:
-        """What an engine process answers, which is free again then."""
+    async def _wait_for_closing(self, reading: Reading) -> None:
+        """Prices, retries and the numbers of later records tell whether a charge is closed."""
+        deadline_s = self._settings.deadline_s
+        await asyncio.sleep(_until(reading.since, deadline_s, before_s=_find_closing_s(deadline_s)))
+
+    async def _wait_for_deadline(self, reading: Reading) -> None:
+        await asyncio.sleep(_until(reading.since, self._settings.deadline_s))
+
+    # --- engines -----------------------------------------------------------------------------
+
+    async def _wait_in_line(self, job: Job) -> Reading:
+        """The reading in which it is computed, once there is an engine for it."""
+        job.state, job.reading = "queued", asyncio.get_running_loop().create_future()
+        self._queue.append(job)
+        if not self._sending:
+            self._sending = True
+            self._run(self._send())
+        return await job.reading
+
+    async def _send(self) -> None:
+        """Give what waits to engines as they become free, until nothing waits."""
         try:
-            return await worker.answer(question, self._settings.time_limit_s)
-        except Gone:
-            return b""
+            while self._queue:
+                worker = await self._pool.take()
+                try:
+                    reading = await self._choose()
+                except BaseException:
+                    self._pool.give(worker)
+                    raise
+                self._run(self._ask_worker(worker, reading))
+        except Exception as error:  # nobody waits for what does not come
+            while self._queue:
+                self._queue.popleft().reading.set_exception(error)
+        finally:
+            self._sending = False
+
+    async def _choose(self) -> Reading:
+        """The first in line, with those that one statement reads with it."""
+        first = self._queue[0]
+        near = [job for job in islice(self._queue, MOST_TOGETHER) if not job.alone]
+        jobs: tuple[Job, ...] = (first,)
+        sent = first.question
+        if not first.alone and len(near) >= FEWEST:
+            jobs, sent = await run_in_threadpool(self._gather, near)
+        reading = Reading(jobs, sent)
+        for job in jobs:
+            self._queue.remove(job)
+            job.state = "running"
+            job.reading.set_result(reading)
+        return reading
+
+    def _gather(self, waiting: list[Job]) -> tuple[tuple[Job, ...], bytes]:
+        """The first and those that are read with it; a mistake leaves it alone."""
+        try:
+            found = choose_gathered(self._curator, [job.paid for job in waiting])
+        except Exception as error:
+            self._log.mistake(error)
+            found = None
+        if found is None:
+            return (waiting[0],), waiting[0].question
+        gathered, places = found
+        jobs = tuple(waiting[place] for place in places)
+        return jobs, write_gathered(gathered, [job.question for job in jobs])
+
+    async def _ask_worker(self, worker: Worker, reading: Reading) -> None:
+        """What an engine process answers; it is free again when the answers leave."""
+        try:
+            answer = b""
+            with suppress(Gone):
+                answer = await worker.answer(reading.sent, self._settings.time_limit_s)
+            reading.take_answer(answer)
+            await self._wait_for_closing(reading)
+            await self._wait_for_deadline(reading)
+        except Exception as error:
+            reading.answers.set_exception(error)
         finally:
             self._pool.give(worker)
 

@@ -1,4 +1,4 @@
-"""Engine processes: started, given one question at a time, killed when they take too long.
+"""Engine processes: started, given one statement at a time, killed when they take too long.
 
 A process that fails or is killed is replaced; its question was charged and stays
 charged.  A place in the pool becomes free at the deadline, not when the engine

@@ -136,14 +136,15 @@ def _evaluate_all(
 @memoize
 def _call(name: str, *parts: Known) -> Known | None:
     function = FUNCTIONS[name]
+    domains = tuple(part.domain for part in parts)
     try:
-        result = result_of(name, tuple(part.domain for part in parts))
+        if name in _COMPARE:  # true, false or NULL: the values say which, and the domain need not
+            return Known(_compare(_COMPARE[name], *parts), function.domain(domains))
+        result = result_of(name, domains)
     except QuestionRefusal:  # typed where more is known, which here is not
         return None
     if _is_unsettled(result, parts):
         return None
-    if name in _COMPARE:
-        return Known(_compare(_COMPARE[name], *parts), result)
     if name == "in" and all(part.values.size == 1 for part in parts[1:]):
         return Known(_among(*parts), result)
     shape = np.broadcast_shapes(*(part.values.shape for part in parts))
