@@ -25,6 +25,7 @@ SECTIONS: dict[str, list[str]] = {
     "questions": ["questions"],
     "accuracy": ["accuracy"],
     "coverage": ["coverage"],
+    "hashing": ["hashing"],
     "spark": ["spark"],
     "large": ["large"],
     "graphs": ["graphs"],

@@ -13,7 +13,12 @@ from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.spark import engine as spark_engine
 from discreet.engine.spark.engine import SparkEngine
 from discreet.engine.spark.printer import SparkPrinter
+from discreet.engine.spark.statement import Prepared
 from discreet.errors import DataRefusal, QuestionRefusal
+from discreet.price import price
+from discreet.question.offer import Offer
+from discreet.question.schema import Schema
+from discreet.question.sql import parse_statement
 
 
 def integers(engine, plan) -> list:
@@ -88,6 +93,68 @@ def test_one_task_adds_up_few_groups_and_many_tasks_add_up_many(
         assert engine.compile(medians).groups is None  # several parts, in an order
 
 
+ODD = """
+[tables.visits]
+unit = "c1"
+max_rows_per_unit = 3
+[tables.visits.columns]
+c1 = "integer"
+c0 = { type = "integer", bounds = [0, 9] }
+s1 = { type = "decimal", bounds = [0, 50] }
+u0 = { type = "text", values = ["s2", "c2", "it's `c3`"] }
+"""
+ASKED = (
+    "SELECT c0, COUNT(*) AS n, SUM(s1) AS s, AVG(c0) AS a FROM visits GROUP BY c0",
+    "SELECT u0, COUNT(DISTINCT c1) AS n, SUM(c0) AS s FROM visits WHERE s1 > c0 GROUP BY u0",
+    "SELECT COUNT(*) AS n FROM (SELECT c1, MAX(c0) AS s1 FROM visits GROUP BY c1) t WHERE s1 > 6",
+)
+"""Columns that are named as others are stored."""
+
+
+def plan_of(engine, question):
+    return price(
+        parse_statement(question, engine.catalogue).question, Offer(epsilon=1), engine.catalogue
+    ).plan
+
+
+def test_what_is_prepared_is_read_in_one_step_by_the_names_it_is_stored_under():
+    """Nothing that only names columns anew is left for Spark to analyse."""
+    schema = Schema.from_text(ODD)
+    with SparkEngine({"visits": "visits.parquet"}, schema, opened=False) as engine:
+        compiled = engine.compile(plan_of(engine, ASKED[0]))
+        assert compiled.prepared.complete(in_one_task=True) == (
+            "SELECT /*+ COALESCE(1) */ CAST(`c1` AS BIGINT) AS `_k0`, COUNT(*) AS `_n0`, "
+            "COUNT(CAST(`s2` AS BIGINT)) AS `_n1`, SUM(CAST(`s2` AS BIGINT)) AS `_n2`, "
+            "COUNT(CAST(`s1` AS BIGINT)) AS `_n3`, SUM(CAST(`s1` AS BIGINT)) AS `_n4`\n"
+            "FROM `prepared visits`\nGROUP BY 1"
+        )
+
+
+def test_columns_may_be_named_as_others_are_stored_and_prepared_again(spark, tmp_path):
+    """The same integers as DuckDB's, also once other rows are prepared."""
+    path, schema, chance = tmp_path / "visits.parquet", Schema.from_text(ODD), np.random
+    with (
+        SparkEngine({"visits": path}, schema, spark=spark, store=tmp_path, opened=False) as engine,
+        DuckDBEngine({"visits": path}, schema, opened=False) as other,
+    ):
+        found = []
+        for rows in (90, 40):
+            dice = chance.default_rng(rows)
+            texts = np.array(["s2", "c2", "it's `c3`", "s1"])
+            held = {
+                "c1": dice.integers(0, 20, rows),
+                "c0": dice.integers(-3, 14, rows),
+                "s1": dice.normal(10, 20, rows),
+                "u0": texts[dice.integers(0, 4, rows)],
+            }
+            pq.write_table(pa.table(held), path)
+            engine.prepare()
+            plans = [plan_of(engine, question) for question in ASKED]
+            found.append([integers(engine, plan) for plan in plans])
+            assert found[-1] == [integers(other, plan) for plan in plans]
+        assert found[0] != found[1]
+
+
 def test_data_that_change_fail_the_question(spark, visits, tmp_path):
     path = tmp_path / "visits.parquet"
     path.write_bytes(visits["visits"].read_bytes())
@@ -125,5 +192,11 @@ def test_what_spark_does_not_take_is_not_paid_for(spark, visits, monkeypatch):
         assert refused.value.code == "D1"
         assert curator.spent.epsilon == 0
         monkeypatch.undo()
+        with monkeypatch.context() as spoilt:  # what is prepared is read by another statement
+            spoilt.setattr(Prepared, "without_rows", lambda _: "SELECT NO_SUCH(1)")
+            with pytest.raises(DataRefusal) as refused:
+                curator.ask("SELECT COUNT(*) FROM visits WHERE city LIKE 'C%'", epsilon=1)
+        assert refused.value.code == "D1"
+        assert curator.spent.epsilon == 0
         curator.ask("SELECT COUNT(*) FROM visits WHERE city LIKE 'C%'", epsilon=1)
         assert curator.spent.epsilon == 1

@@ -8,21 +8,20 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sqlglot import exp
+import numpy as np
 
 from discreet.engine.duckdb.declared import draft_rows, source_name
 from discreet.engine.duckdb.engine import DuckDBEngine
 from discreet.engine.duckdb.measure import Draft
 from discreet.engine.duckdb.prepared import list_stored
 from discreet.engine.duckdb.render import name_rows
-from discreet.engine.duckdb.result import ResultColumns
 from discreet.engine.duckdb.sources import Given, Version
 from discreet.engine.foreign import ForeignEngine, read_columns
 from discreet.engine.inlining import inline_renamings
@@ -38,16 +37,18 @@ from discreet.engine.spark.reading import (
     select_typed,
 )
 from discreet.engine.spark.session import LOCAL, open_session, watch
+from discreet.engine.spark.statement import (
+    Compiled,
+    Steps,
+    count_groups,
+    name_view,
+    print_prepared,
+)
 from discreet.engine.truth import Truth
-from discreet.engine.typed import Type, refuse
+from discreet.engine.typed import refuse
 from discreet.exact.records import dataclass
 from discreet.noise.entropy import random_bytes
-from discreet.price.plan import Plan
 from discreet.question.schema import Schema, Table
-
-Steps = tuple[tuple[str, str], ...]
-"""Steps of a statement: the name and the text of each."""
-
 
 _READ_AT_ONCE = 2**27  # bytes that one task reads, unless Spark is told otherwise
 _ADDED_UP_AT_ONCE = 2**18  # rows of groups, a tenth of a second
@@ -59,34 +60,6 @@ class Shown:
 
     name: str
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """One statement for Spark, and how to read its result.
-
-    ``text`` lacks the steps that read the private tables: where their rows are, prepared or not,
-    is known when it is run.
-    """
-
-    plan: Plan
-    text: str
-    public: Steps
-    rows: Mapping[str, Steps]  # of each private table that is not prepared: what makes its rows
-    tables: tuple[Table, ...]  # private ones, whose rows it reads
-    types: Mapping[str, Type]  # of the columns of the result
-    columns: ResultColumns
-    groups: int | None = None  # how many rows at most, where it adds up rows of known groups
-
-    def explain(self) -> str:
-        """The statement as it is run on tables that are not prepared, but for their sources."""
-        return self.complete([step for name in self.rows for step in self.rows[name]])
-
-    def complete(self, steps: Iterable[tuple[str, str]]) -> str:
-        """The statement after the steps that give the rows of its private tables."""
-        before = ",\n".join(f"{quote_name(n)} AS ({t})" for n, t in (*self.public, *steps))
-        main = self.text.removeprefix("WITH ")
-        return f"WITH {before},\n{main}" if main != self.text else f"WITH {before}\n{main}"
 
 
 class SparkEngine(ForeignEngine[Compiled]):
@@ -114,6 +87,7 @@ class SparkEngine(ForeignEngine[Compiled]):
     ) -> None:
         super().__init__(progress)
         self._shown: dict[str, Shown] = {}  # prepared folders
+        self._viewed: dict[str, str] = {}  # which of them the view of a table shows
         self._cores = 1
         self._given = LOCAL if spark is None else spark
         self._session: Any = None
@@ -161,11 +135,13 @@ class SparkEngine(ForeignEngine[Compiled]):
                 public += [(source, self._write_public(printer, table)), *steps]
             else:
                 private[table.name] = tuple(steps)
-        text = printer.statement(inline_renamings(draft.query.copy()))
+        query = inline_renamings(draft.query.copy())
+        text = printer.statement(query)
         types = {name: column.type for name, column in printer.result.items()}
         tables = tuple(table for table in draft.tables if not table.public)
-        given = (draft.plan, text, tuple(public), private, tables, types, draft.columns)
-        found = Compiled(*given, _count_groups(draft))
+        prepared = print_prepared(printer, query, tuple(public), tables, text)
+        given = (draft.plan, text, tuple(public), private, tables, types, draft.columns, prepared)
+        found = Compiled(*given, count_groups(draft))
         self._analyse(printer, found)
         return found
 
@@ -187,6 +163,7 @@ class SparkEngine(ForeignEngine[Compiled]):
         ]
         with suppress(Exception):  # of which nothing leaves
             self._session.sql(compiled.complete(steps))
+            self._session.sql(compiled.prepared.without_rows())
             return
         raise describe_failure()
 
@@ -201,38 +178,32 @@ class SparkEngine(ForeignEngine[Compiled]):
     def _attempt(self, compiled: Compiled, versions: Mapping[str, Version]) -> Truth | None:
         """The result, or None: not even the kind of the failure leaves this function."""
         with suppress(Exception):
-            session = self._open()
-            rows = session.sql(self._complete(compiled, versions))
-            found = watch(session, rows.collect, "answer", self._progress)
-            columns = read_columns(rows.columns, found, compiled.types)
+            rows = self._ask(compiled, versions)
+            found = watch(self._open(), rows.collect, "answer", self._progress)
+            names = found[0].__fields__ if found else list(compiled.types)
+            columns = dict(read_columns(names, found, compiled.types))
+            for name, value in compiled.prepared.same.items():
+                columns[name] = np.full(len(found), value, dtype=np.int64)
             return Truth(compiled.columns.read(columns, partial(self.run_whole, compiled)))
         return None
 
     def explain_plan(self, compiled: Compiled) -> str:
         """What Spark would do to run it, in its own words: how often rows are moved."""
-        rows = self._open().sql(self._complete(compiled, self._find_versions()))
+        rows = self._ask(compiled, self._find_versions())
         return str(rows._jdf.queryExecution().executedPlan().toString())
 
-    def _complete(self, compiled: Compiled, versions: Mapping[str, Version]) -> str:
-        """The statement with the rows as they are now."""
-        tables = compiled.tables
+    def _ask(self, compiled: Compiled, versions: Mapping[str, Version]) -> Any:
+        """The statement, analysed, on the rows as they are now."""
+        session, tables = self._open(), compiled.tables
         folders = [self._public.find_folder(table, versions[table.name]) for table in tables]
-        steps = map(partial(self._read_rows, compiled), tables, folders)
-        statement = compiled.complete(chain.from_iterable(steps))
-        if not self._add_up_in_one_task(compiled, folders):
-            return statement
-        return f"SELECT /*+ COALESCE(1) */ * FROM ({statement})"  # noqa: S608
-
-    def _add_up_in_one_task(self, compiled: Compiled, folders: Sequence[Path | None]) -> bool:
-        """Whether one task may add up what the tasks that read have found, group by group.
-
-        Starting a task takes as long as adding up thousands of rows.  The number of groups is
-        public; how much there is to read decides how many tasks there are, and the time alone.
-        """
-        if compiled.groups is None or not folders or None in folders:
-            return False
-        size = sum(self._shown[str(folder)].size for folder in folders)
-        return compiled.groups * (self._cores + size // _READ_AT_ONCE) <= _ADDED_UP_AT_ONCE
+        held = [folder for folder in folders if folder is not None]
+        if len(held) < len(tables):
+            steps = map(partial(self._read_rows, compiled), tables, folders)
+            return session.sql(compiled.complete(chain.from_iterable(steps)))
+        with self._lock:  # until Spark has read it, views show what they show
+            size = sum(map(self._view, tables, held))
+            alone = bool(held) and _may_add_up_alone(compiled, self._cores, size)
+            return session.sql(compiled.prepared.complete(in_one_task=alone))
 
     def _read_rows(
         self, compiled: Compiled, table: Table, folder: Path | None
@@ -260,6 +231,15 @@ class SparkEngine(ForeignEngine[Compiled]):
         read = select_typed(table, described, given, version=str(session.version))
         read_view(session, files, given)
         return read
+
+    def _view(self, table: Table, folder: Path) -> int:
+        """Have the view of a table show a prepared folder; how many bytes that has."""
+        shown = self._show(table, folder)
+        if self._viewed.get(table.name) != shown.name:
+            held = self._open().table(quote_name(shown.name))
+            held.createOrReplaceTempView(quote_name(name_view(table)))
+            self._viewed[table.name] = shown.name
+        return shown.size
 
     def _show(self, table: Table, folder: Path) -> Shown:
         """Files that are divided by unit, shown to Spark as what they are."""
@@ -297,18 +277,22 @@ class SparkEngine(ForeignEngine[Compiled]):
     def close(self) -> None:
         """Let go of the tables; Spark itself goes on, for it may be somebody's."""
         with self._lock:
-            shown, self._shown = self._shown, {}
+            shown, self._shown, self._viewed = self._shown, {}, {}
             for one in shown.values():
                 with suppress(Exception):
                     self._session.sql(f"DROP TABLE IF EXISTS {quote_name(one.name)}")
         super().close()
 
 
-def _count_groups(draft: Draft) -> int | None:
-    """How many groups a statement adds up that does nothing else; None if they are not known."""
-    groups = draft.columns.groups
-    alone = isinstance(draft.query, exp.Select) and not draft.query.args.get("order")
-    return len(groups) if alone and draft.plan.keys and groups is not None else None
+def _may_add_up_alone(compiled: Compiled, cores: int, size: int) -> bool:
+    """Whether one task may add up what the tasks that read so many bytes have found.
+
+    Starting a task takes as long as adding up thousands of rows.  The number of groups is
+    public; how much there is to read decides how many tasks there are, and the time alone.
+    """
+    if compiled.groups is None:
+        return False
+    return compiled.groups * (cores + size // _READ_AT_ONCE) <= _ADDED_UP_AT_ONCE
 
 
-__all__ = ["Compiled", "SparkEngine"]
+__all__ = ["SparkEngine"]

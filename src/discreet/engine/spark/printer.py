@@ -80,6 +80,12 @@ class SparkPrinter(Printer):
             return Typed(f"{value}L", Type.WHOLE, constant=value, plain=True)
         return Printer.whole(self, value)
 
+    def constant(self, said: str, wanted: Type) -> Typed:
+        """A constant of a type; whole ones are no casts that Spark would have to work out."""
+        if wanted is Type.WHOLE and 0 <= int(said) < 2**63:
+            return self.whole(int(said))
+        return Printer.constant(self, said, wanted)
+
     def statement(self, query: exp.Query, before: Iterable[tuple[str, str]] = ()) -> str:
         """The whole statement; aggregates that stand alone have no tail."""
         return Printer.statement(self, query, before).replace(_TAIL, "")
