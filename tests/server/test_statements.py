@@ -137,7 +137,7 @@ def test_a_number_for_each_group_is_asked_first(server, remote):
     groups = "SELECT city, AVG(age) AS m FROM visits WHERE age < 53 GROUP BY city"
     means = remote.ask(groups, epsilon="0.25")
     assert means.replayed
-    assert f"{means.column('m')[0]:.6f}"[:8] in answer.parts[0].text
+    assert repr(float(means.column("m")[0])) in answer.parts[0].text
     assert remote.ask(text, epsilon="0.5").column("n") == answer.column("n")
 
 
@@ -153,7 +153,7 @@ def test_a_question_in_a_condition_is_asked_first(server, remote):
     assert answer.paid.epsilon == Fraction(1, 2)
     mean = remote.ask("SELECT AVG(age) FROM visits WHERE age < 47", epsilon="0.25")
     assert mean.replayed
-    assert f"{mean.value():.6f}"[:8] in answer.parts[0].text
+    assert repr(float(mean.value())) in answer.parts[0].text
     again = remote.ask(text, epsilon="0.5")
     assert again.replayed
     assert again.column("n") == answer.column("n")
