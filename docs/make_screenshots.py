@@ -141,6 +141,11 @@ def serve(folder: Path) -> Iterator[tuple[str, str]]:
         shell.close()
 
 
+def find_browser() -> str | None:
+    """The one that the page is tested with."""
+    return shutil.which("chromium-headless-shell") or shutil.which("chromium")
+
+
 def main() -> None:
     """All of them."""
     SCREENS.mkdir(exist_ok=True)
@@ -149,7 +154,7 @@ def main() -> None:
         run(folder, "init", "clinic", "--sample")
         shoot_terminal(folder, SCREENS / "terminal.svg")
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"]
         )
         shoot_notebook(browser, folder, SCREENS / "notebook.png")
         with serve(folder) as (address, key):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import pytest
 from golden_session import QUESTIONS, make_home
 from patience import PATIENCE_MS
-from playwright.sync_api import Browser, Error, Page, Route, expect, sync_playwright
+from playwright.sync_api import Error, Page, Route, expect
 from served import Served, serve_session
-from services import require
 
 from discreet.curate import session
 from discreet.lab.chapters import find_chapter
@@ -59,17 +57,6 @@ CLICK = """async ({ questions, most, patience }) => {
   }
   return results;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = require("chromium")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(
-            executable_path=str(program), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield found
-        found.close()
 
 
 def sign_in(page: Page, served: Served) -> None:

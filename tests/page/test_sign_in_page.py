@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from local_provider import run_provider
 from patience import PATIENCE_MS
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from served import serve
-from services import require
 
 ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "page"
 expect.set_options(timeout=PATIENCE_MS)
@@ -45,16 +44,11 @@ def clinic(tmp_path_factory, provider):
 
 
 @pytest.fixture
-def page(clinic):
-    program = require("chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(program), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": 1024, "height": 900})
-        page.set_default_timeout(PATIENCE_MS)
-        yield page
-        browser.close()
+def page(browser, clinic):
+    page = browser.new_page(viewport={"width": 1024, "height": 900})
+    page.set_default_timeout(PATIENCE_MS)
+    yield page
+    page.close()
 
 
 def go_to_provider(page, clinic, subject):

@@ -12,8 +12,7 @@ import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from patience import PATIENCE_MS, PATIENCE_S, wait_until
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-from services import require
+from playwright.sync_api import Page, expect
 
 from discreet.cli import main
 from discreet.local.collection import Collection
@@ -41,17 +40,6 @@ lower = 0
 upper = 14
 """.replace("{options}", ", ".join(f'"subject {number}"' for number in range(40)))
 expect.set_options(timeout=PATIENCE_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = require("chromium")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(
-            executable_path=str(program), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
