@@ -37,6 +37,11 @@ def margins(text: str) -> list[float]:
     return [float(found.replace(",", "")) for found in re.findall(r"± ([\d,]+(?:\.\d+)?)", text)]
 
 
+def shares(text: str) -> list[str]:
+    """Exact figures, which a curator alone is shown: chance has no part in them."""
+    return re.findall(r"[\d,]+ \([\d.]+ %\)", text)
+
+
 def test_there_are_three():
     assert [page.stem for page in PAGES] == ["analyst", "engineer", "steward"]
 
@@ -50,6 +55,7 @@ def test_a_tutorial_prints_what_it_shows(page, runner, tmp_path, monkeypatch):
     for _place, said, now in outputs:
         assert words(now) == words(said)
         assert margins(now) == pytest.approx(margins(said), rel=0.5)
+        assert shares(now) == shares(said)
 
 
 def test_an_output_that_changed_is_noticed(runner, tmp_path):

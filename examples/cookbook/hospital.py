@@ -1,4 +1,4 @@
-"""Quality monitoring in a hospital: thousands of checks, paid only for the alarms."""
+"""Quality monitoring in a hospital: hundreds of checks, paid only for the alarms."""
 
 from __future__ import annotations
 

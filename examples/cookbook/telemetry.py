@@ -1,4 +1,4 @@
-"""Telemetry in the local model: which feature crashed, from devices that trust nobody."""
+"""Telemetry in the local model: which feature is used most, from devices that trust nobody."""
 
 from __future__ import annotations
 

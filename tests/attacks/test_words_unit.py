@@ -57,7 +57,7 @@ def test_what_is_protected_is_named(unit, named):
         assert "person" not in text
         assert f"of each {named} " in text
         assert f"belongs to one {named}, so" in text
-        narrow = f"protected is one {named}: whoever has several of them loses so many times"
+        narrow = f"protected is one {named}: whoever has k of them loses k times epsilon, k * k"
         assert (narrow in text) is (unit != '"src"')
     assert answer.certificate["unit"] == named
     assert answer.certificate["promise"] == f"all rows of one {named} added or removed"

@@ -315,8 +315,8 @@ def _narrow(priced: Priced) -> list[str]:
     if len(protected.kinds) == 1:
         return []
     return [
-        f"protected is one {protected.name}: whoever has several of them loses so many times the "
-        "price."
+        f"protected is one {protected.name}: whoever has k of them loses k times epsilon, k * k "
+        "times rho, and of delta more than k times."
     ]
 
 
