@@ -10,6 +10,7 @@ the end.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -25,7 +26,8 @@ def run(name: str, *, write: bool) -> bool:
     module, *options = SECTIONS[name]
     started = time.monotonic()
     command = [sys.executable, "-m", f"bench.{module}", *options]
-    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    one_thread = {"OPENBLAS_NUM_THREADS": "1", **os.environ}  # as our command line sees to
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=one_thread)
     print(f"{found.stdout}\n({time.monotonic() - started:.0f} s)", flush=True)
     if write and not found.returncode:
         write_section(name, found.stdout, stamp)

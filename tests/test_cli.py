@@ -592,3 +592,26 @@ def test_completion_scripts_are_there(shell, monkeypatch):
         prog_name="discreet", complete_var="_DISCREET_COMPLETE", shell=shell
     )
     assert "_DISCREET_COMPLETE" in script
+
+
+# --- the processor -------------------------------------------------------------------------------
+
+
+def test_one_thread_multiplies_matrices_unless_somebody_says_otherwise(plain, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    plain("--help")
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    plain("--help")
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+
+
+def test_the_command_line_says_so_before_numpy_is_there():
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sys, discreet.cli; print('numpy' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    assert ran.stdout == "False\n"

@@ -144,6 +144,9 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; ``arguments`` are those of the process unless given."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    # Read when numpy is imported.  Our matrices are small: on busy processors the threads of
+    # OpenBLAS wait for each other far longer than one of them works.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
