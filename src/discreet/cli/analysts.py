@@ -15,7 +15,7 @@ from discreet.errors import InvalidParameter, quote_value
 if TYPE_CHECKING:
     from discreet.accounting.budget import Budget
     from discreet.curate.curator import Curator
-    from discreet.ledger import Analyst
+    from discreet.ledger import AccessKey, Analyst
 
 app = typer.Typer(no_args_is_help=True, help="Say who may ask, and how much.")
 
@@ -30,6 +30,9 @@ Role = Annotated[str, typer.Option(metavar="ROLE", help="analyst, curator or aud
 Expires = Annotated[str | None, typer.Option(metavar="DAY", help="The last day, as 2027-12-31.")]
 InGroup = Annotated[
     str | None, typer.Option(metavar="GROUP", help="Whose common limit counts, too.")
+]
+KeyExpires = Annotated[
+    str | None, typer.Option("--expires", metavar="DAY", help="Its last day, as 2027-12-31.")
 ]
 Key = Annotated[bool, typer.Option("--key", help="Make a key for the server, too.")]
 Unlimited = Annotated[bool, typer.Option("--none", help="Take their own limit away.")]
@@ -159,6 +162,76 @@ def disable(name: Name, as_json: Json = False, session: Home = HERE) -> None:
         screen.print_text(f"{name} may ask no more.")
 
 
+@app.command("key")
+def make_key(
+    name: Name, expires: KeyExpires = None, as_json: Json = False, session: Home = HERE
+) -> None:
+    """Make somebody another key for the server, shown this once."""
+    access = import_module("discreet.ledger.keys")
+    until = last_day(expires)
+    with open_planner(session) as curator:
+        if curator.account.analyst(name).disabled:
+            raise InvalidParameter(
+                "P4",
+                f"analyst {name!r} may no longer ask.",
+                why="their key would open nothing, and whoever is given it would not know why.",
+                fix="add them under another name: `discreet analyst add NAME --key`.",
+            )
+        secret = access.new_key(curator.account, name, expires=until)
+        made = _find_key(curator.account.keys(), access.key_id(secret))
+    if as_json:
+        screen.print_json(_key_json(made) | {"key": secret})
+    else:
+        show_key(name, secret)
+
+
+@app.command("keys")
+def list_keys(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", show_default=False, help="Only theirs.")
+    ] = None,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """List keys: whose each is, until when, and whether it is revoked."""
+    with open_planner(session) as curator:
+        if name is not None:
+            curator.account.analyst(name)
+        found = [key for key in curator.account.keys() if name in (None, key.analyst)]  # noqa: SIM118
+    if as_json:
+        screen.print_json([_key_json(key) for key in found])
+    elif not found:
+        screen.print_text("There is no key.")
+    else:
+        rows = [
+            (k.key_id, k.analyst, _day(k.at), _day(k.expires), "revoked" if k.revoked else "")
+            for k in found
+        ]
+        screen.print_table(("key", "analyst", "made", "until", ""), rows, right=())
+
+
+@app.command()
+def revoke(
+    key: Annotated[
+        str,
+        typer.Argument(metavar="ID", show_default=False, help="As `discreet analyst keys` has it."),
+    ],
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Let a key open nothing any more, at once."""
+    access = import_module("discreet.ledger.keys")
+    # Whoever has the whole key at hand may give that: its secret half goes no further.
+    key_id = access.public_part(key) or key.removeprefix("discreet_")
+    with open_planner(session) as curator:
+        curator.account.revoke_key(key_id)
+        revoked = _find_key(curator.account.keys(), key_id)
+    if as_json:
+        screen.print_json(_key_json(revoked))
+    else:
+        screen.print_text(f"The key {key_id} of {revoked.analyst} opens nothing any more.")
+
+
 def allowance(
     epsilon: str | None, rho: str | None, delta: str | None, accept_large_delta: bool = False
 ) -> Budget | None:
@@ -210,8 +283,23 @@ def analyst_json(analyst: Analyst) -> dict[str, Any]:
     }
 
 
+def _key_json(key: AccessKey) -> dict[str, Any]:
+    """What is told of a key: neither its digest nor what checks a proof of it."""
+    return {
+        "id": key.key_id,
+        "analyst": key.analyst,
+        "made": key.at,
+        "expires": key.expires,
+        "revoked": key.revoked,
+    }
+
+
 def _find_analyst(analysts: tuple[Analyst, ...], name: str) -> Analyst:
     return next(analyst for analyst in analysts if analyst.name == name)
+
+
+def _find_key(keys: tuple[AccessKey, ...], key_id: str) -> AccessKey:
+    return next(key for key in keys if key.key_id == key_id)
 
 
 def _limit(curator: Curator, analyst: Analyst) -> str:
