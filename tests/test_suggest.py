@@ -395,6 +395,16 @@ def test_check_says_what_is_wrong_with_a_source(tmp_path: Path, content, more: s
     assert said in output
 
 
+def test_check_finds_a_source_at_home(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    for folder in ("me", "session"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "me" / "v.csv").write_text("who,age,sex\n1,2,f\n")
+    text = DECLARED.format(more="").replace('"v.csv"', '"~/v.csv"')
+    code, output = checked(tmp_path / "session", text)
+    assert code == 0, output
+
+
 def test_check_names_a_type_that_cannot_be(tmp_path: Path):
     pq.write_table(pa.table({"who": [1], "age": [True], "sex": ["f"]}), tmp_path / "v.parquet")
     text = (

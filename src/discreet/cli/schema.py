@@ -50,7 +50,7 @@ def check(
     file: _SchemaPath = Path("discreet.toml"), declared: _Declared = False, as_json: Json = False
 ) -> None:
     """Say whether a discreet.toml holds together and how the data fit it."""
-    from discreet.curate.session import FILE, parse_settings
+    from discreet.curate.session import FILE, find_sources, parse_settings
     from discreet.engine.opening import require_copy
     from discreet.question.schema import SchemaFile
 
@@ -61,12 +61,7 @@ def check(
         session.budget.check_delta(read.schema.population)
     if not declared:
         require_copy(str(read.settings.get("engine", {}).get("kind")), "`schema check`")
-    sources = {
-        name: table.source if "://" in table.source else str(file.parent / table.source)
-        for name, table in read.schema.tables.items()
-        if table.source is not None
-    }
-    found = {} if declared else _look(read.schema, sources)
+    found = {} if declared else _look(read.schema, find_sources(file.parent, read.schema))
     if as_json:
         shown = schema_json(read.schema)
         if not declared:
