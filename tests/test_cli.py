@@ -247,6 +247,20 @@ def test_the_limit_of_the_policy_is_shown_where_nobody_has_their_own(run, home):
     assert [("0.25" in line) for line in shown if "cur" in line or "ana " in line] == [False, True]
 
 
+def test_a_budget_that_changed_is_told_once(run, home):
+    file = home / "discreet.toml"
+    file.write_text(file.read_text().replace("epsilon = 1\n", "epsilon = 3\n"))
+    code, out, err = run("balance")
+    assert (code, "ε = 3" in out) == (0, True)
+    assert err == (
+        "The budget was ε = 1, δ = 0.000000001; it is ε = 3, δ = 0.000000001 from now on, and "
+        "that is in the ledger.\n"
+    )
+    ok(run("balance"))  # nothing on standard error any more
+    with session.read(home).ledger() as ledger:
+        assert [record.kind for record in ledger.records()].count("budget") == 1
+
+
 def test_the_balance_is_in_numbers_for_programs(run):
     ok(run("ask", BY_CITY, "--epsilon", "0.25"))
     found = told(run("balance", "--json"))
