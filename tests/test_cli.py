@@ -239,6 +239,17 @@ def test_analysts_come_are_limited_and_go(run):
     assert told(run("analyst", "limit", "ana", "--none", "--json"))["limit"] is None
 
 
+def test_a_limit_beyond_the_budget_is_said_to_be_one(run):
+    """The clinic's budget is ε = 1, δ = 1e-9."""
+    note = "\n(more than the dataset's ε = 1, which counts.)\n"
+    assert ok(run("analyst", "add", "leo", "--epsilon", "5")).endswith(note)
+    assert "more than" not in ok(run("analyst", "add", "ana", "--epsilon", "1"))
+    assert ok(run("analyst", "limit", "ana", "--epsilon", "1.01")).endswith(note)
+    assert "more than" not in ok(run("analyst", "limit", "ana", "--none"))
+    assert "more than the dataset's ρ = " in ok(run("analyst", "limit", "ana", "--rho", "3"))
+    assert "more than" not in ok(run("analyst", "limit", "ana", "--rho", "0.001"))
+
+
 def test_the_limit_of_the_policy_is_shown_where_nobody_has_their_own(run, home):
     with (home / "discreet.toml").open("a") as file:
         file.write("\n[policy]\nanalyst = { epsilon = 0.25 }\n")

@@ -63,10 +63,11 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
             secret = access.new_key(curator.account, name, expires=until)
         found = _find_analyst(curator.account.analysts(), name)
         allowed = _limit(curator, found)
+        excess = _describe_excess(limit, curator.budget)
     if as_json:
         screen.print_json(analyst_json(found) | ({} if secret is None else {"key": secret}))
         return
-    screen.print_text(f"{name} may ask: {allowed}.")
+    screen.print_text(f"{name} may ask: {allowed}.{excess}")
     if secret is not None:
         show_key(name, secret)
 
@@ -117,10 +118,11 @@ def limit(
         curator.account.limit_analyst(name, changed)
         found = _find_analyst(curator.account.analysts(), name)
         allowed = _limit(curator, found)
+        excess = _describe_excess(changed, curator.budget)
     if as_json:
         screen.print_json(analyst_json(found))
     else:
-        screen.print_text(f"{name}: {allowed}.")
+        screen.print_text(f"{name}: {allowed}.{excess}")
 
 
 @app.command()
@@ -306,6 +308,18 @@ def _limit(curator: Curator, analyst: Analyst) -> str:
     """What holds for somebody: their own limit, the policy's, or that of the dataset alone."""
     limit = curator.account.standing().limit(analyst.name)
     return "no limit but the dataset's" if limit is None else f"at most {limit}"
+
+
+def _describe_excess(limit: Budget | None, budget: Budget) -> str:
+    """A line that says so where a limit never counts: the dataset's budget is used up before."""
+    if limit is None:
+        return ""
+    shown = import_module("discreet.exact.numbers").decimal_up
+    if limit.epsilon is None or budget.epsilon is None:
+        more, most = limit.rho > budget.rho, f"ρ = {shown(budget.rho)}"
+    else:
+        more, most = limit.epsilon > budget.epsilon, f"ε = {shown(budget.epsilon)}"
+    return f"\n(more than the dataset's {most}, which counts.)" if more else ""
 
 
 def _day(when: datetime | None) -> str:
