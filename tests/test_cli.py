@@ -349,6 +349,15 @@ def test_a_key_that_is_not_there_is_refused_without_its_secret(run):
     assert "`discreet analyst keys`" in ran[2]
 
 
+def test_no_line_of_the_transcript_ends_in_blanks(run):
+    cities = "city IN ('Bergen', 'Cork') AND age > 30 AND smoker"  # more than one line
+    ok(run("ask", f"{COUNT} WHERE {cities}", "--epsilon", "0.1"))
+    lines = ok(run("transcript")).splitlines()
+    assert len(lines) == 3
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert [line[:3] for line in lines[1:]] == ["   ", "   "]  # below the question's number
+
+
 # --- the ledger --------------------------------------------------------------------------------
 
 

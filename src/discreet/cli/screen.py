@@ -39,9 +39,13 @@ def console(*, err: bool = False) -> Console:
 
 
 def print_text(words: str, *, style: str | None = None, indent: int = 0) -> None:
-    """A paragraph, folded between words."""
-    padded = import_module("rich.padding").Padding(words, (0, 0, 0, indent)) if indent else words
-    console().print(padded, style=style)
+    """A paragraph, folded between words; no line ends in blanks."""
+    out = console()
+    whole = import_module("rich.text").Text(words, style or "")
+    for line in whole.wrap(out, WIDTH - indent):
+        line.rstrip()
+        line.pad_left(indent if line else 0)
+        out.print(line, soft_wrap=True)
 
 
 def print_refusal(said: Refusal, *, err: bool = False) -> None:
