@@ -239,12 +239,37 @@ def test_analysts_come_are_limited_and_go(run):
     assert told(run("analyst", "limit", "ana", "--none", "--json"))["limit"] is None
 
 
+def test_a_limit_beyond_the_budget_is_said_to_be_one(run):
+    """The clinic's budget is ε = 1, δ = 1e-9."""
+    note = "\n(more than the dataset's ε = 1, which counts.)\n"
+    assert ok(run("analyst", "add", "leo", "--epsilon", "5")).endswith(note)
+    assert "more than" not in ok(run("analyst", "add", "ana", "--epsilon", "1"))
+    assert ok(run("analyst", "limit", "ana", "--epsilon", "1.01")).endswith(note)
+    assert "more than" not in ok(run("analyst", "limit", "ana", "--none"))
+    assert "more than the dataset's ρ = " in ok(run("analyst", "limit", "ana", "--rho", "3"))
+    assert "more than" not in ok(run("analyst", "limit", "ana", "--rho", "0.001"))
+
+
 def test_the_limit_of_the_policy_is_shown_where_nobody_has_their_own(run, home):
     with (home / "discreet.toml").open("a") as file:
         file.write("\n[policy]\nanalyst = { epsilon = 0.25 }\n")
     assert "at most ε = 0.25" in ok(run("analyst", "add", "ana"))
     shown = ok(run("analyst", "list")).splitlines()
     assert [("0.25" in line) for line in shown if "cur" in line or "ana " in line] == [False, True]
+
+
+def test_a_budget_that_changed_is_told_once(run, home):
+    file = home / "discreet.toml"
+    file.write_text(file.read_text().replace("epsilon = 1\n", "epsilon = 3\n"))
+    code, out, err = run("balance")
+    assert (code, "ε = 3" in out) == (0, True)
+    assert err == (
+        "The budget was ε = 1, δ = 0.000000001; it is ε = 3, δ = 0.000000001 from now on, and "
+        "that is in the ledger.\n"
+    )
+    ok(run("balance"))  # nothing on standard error any more
+    with session.read(home).ledger() as ledger:
+        assert [record.kind for record in ledger.records()].count("budget") == 1
 
 
 def test_the_balance_is_in_numbers_for_programs(run):
@@ -266,6 +291,71 @@ def test_a_key_is_shown_once_and_never_kept(run, home):
     kept = b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
     assert secret.encode() not in kept
     assert bytes.fromhex(secret) not in kept
+
+
+def test_a_lost_key_is_replaced_and_revoked(run, home):
+    from discreet.errors import AccessRefusal
+    from discreet.ledger import keys
+
+    ok(run("analyst", "add", "ben"))
+    again = run("analyst", "add", "ben", "--key")
+    assert is_refusal(again, "P4")
+    assert "`discreet analyst key ben`" in again[2]
+    _, shown, _ = run("analyst", "key", "ben")
+    lost = next(line.strip() for line in shown.splitlines() if "discreet_" in line)
+    made = told(run("analyst", "key", "ben", "--expires", "2099-12-31", "--json"))
+    assert made.keys() == {"id", "analyst", "made", "expires", "revoked", "key"}
+    assert keys.key_id(made["key"]) == made["id"]
+    said = ok(run("analyst", "revoke", keys.key_id(lost)))
+    assert "of ben opens nothing any more" in said
+    with session.open(home, opened=False) as curator:
+        accounts = {"clinic": curator.account}
+        assert keys.identify(accounts, made["key"]).grants["clinic"].analyst == "ben"
+        with pytest.raises(AccessRefusal, match="A10"):
+            keys.identify(accounts, lost)
+
+
+def test_keys_are_listed_without_what_opens(run):
+    first = told(run("analyst", "key", "curator", "--json"))
+    ok(run("analyst", "add", "ben"))
+    assert ok(run("analyst", "keys", "ben")) == "There is no key.\n"
+    second = told(run("analyst", "key", "ben", "--expires", "2099-12-31", "--json"))
+    assert told(run("analyst", "revoke", first["key"], "--json"))["revoked"]  # the whole key
+    listed = {one["id"]: one for one in told(run("analyst", "keys", "--json"))}
+    assert listed[first["id"]]["revoked"]
+    assert not listed[second["id"]]["revoked"]
+    assert listed[second["id"]].keys() == {"id", "analyst", "made", "expires", "revoked"}
+    shown = ok(run("analyst", "keys"))
+    lines = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line}
+    assert lines[first["id"]] == ["curator", f"{first['made'][:10]}", "revoked"]
+    assert lines[second["id"]] == ["ben", second["made"][:10], "2099-12-31"]
+    assert [one["id"] for one in told(run("analyst", "keys", "ben", "--json"))] == [second["id"]]
+
+
+def test_no_key_is_made_that_would_open_nothing(run):
+    ok(run("analyst", "add", "ben"))
+    ok(run("analyst", "disable", "ben"))
+    assert is_refusal(run("analyst", "key", "ben"), "P4")
+    assert is_refusal(run("analyst", "key", "curator", "--expires", "2001-02-03"), "P2")
+    assert told(run("analyst", "keys", "ben", "--json")) == []
+
+
+def test_a_key_that_is_not_there_is_refused_without_its_secret(run):
+    secret = "5e" * 32
+    ran = run("analyst", "revoke", f"discreet_{'0a' * 8}_{secret}")
+    assert is_refusal(ran, "P4")
+    assert "0a" * 8 in ran[2]
+    assert secret not in ran[2]
+    assert "`discreet analyst keys`" in ran[2]
+
+
+def test_no_line_of_the_transcript_ends_in_blanks(run):
+    cities = "city IN ('Bergen', 'Cork') AND age > 30 AND smoker"  # more than one line
+    ok(run("ask", f"{COUNT} WHERE {cities}", "--epsilon", "0.1"))
+    lines = ok(run("transcript")).splitlines()
+    assert len(lines) == 3
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert [line[:3] for line in lines[1:]] == ["   ", "   "]  # below the question's number
 
 
 # --- the ledger --------------------------------------------------------------------------------
@@ -402,6 +492,9 @@ ON_A_SESSION = {
     "analyst limit": ("analyst", "limit", "ana", "--epsilon", "0.1"),
     "analyst group": ("analyst", "group", "ana", "staff"),
     "analyst disable": ("analyst", "disable", "ana"),
+    "analyst key": ("analyst", "key", "curator"),
+    "analyst keys": ("analyst", "keys"),
+    "analyst revoke": ("analyst", "revoke", "0123456789abcdef"),
     "ledger verify": ("ledger", "verify"),
     "ledger checkpoint": ("ledger", "checkpoint", "--key", "nowhere.pem"),
     "ledger export": ("ledger", "export", "log.jsonl"),
@@ -478,6 +571,9 @@ def test_a_ledger_that_is_not_one_is_refused_and_left_alone(run, arguments, home
         (("transcript", "--as", "nobody"), "A1"),
         (("analyst", "limit", "nobody", "--none"), "A1"),
         (("analyst", "disable", "nobody"), "A1"),
+        (("analyst", "key", "nobody"), "A1"),
+        (("analyst", "keys", "nobody"), "A1"),
+        (("analyst", "revoke", "0123456789abcdef"), "P4"),
         (("analyst", "disable", "curator"), None),
         (("analyst", "add", "a b"), None),
         (("analyst", "add", "ana", "--role", "king"), None),

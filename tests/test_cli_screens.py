@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from cli_cases import BY_CITY, bytes_for, copied, make_session, runner
 
+from discreet.cli import screen as screens
 from discreet.noise import entropy
 
 SCREENS = Path(__file__).parent / "golden" / "screens"
@@ -85,8 +86,36 @@ def test_transcript(screen):
     compare("transcript", re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "2026-05-04 03:02", text))
 
 
-def test_demo(screen):
+@pytest.mark.parametrize(
+    ("found", "run", "told"),
+    [
+        ("/usr/bin/discreet", "bin/discreet", "discreet"),
+        (None, "bin/discreet", "bin/discreet"),
+        (None, "elsewhere.py", "my venv/bin/discreet"),
+        (None, "discreet", "{here}/other/python -m discreet"),
+    ],
+    ids=["on the path", "below", "beside python", "no file"],
+)
+def test_the_program_is_named_as_it_can_be_typed(found, run, told, tmp_path, monkeypatch):
+    for folder in ("here/bin", "my venv/bin", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "here/bin/discreet").touch()
+    (tmp_path / "my venv/bin/discreet").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr("shutil.which", lambda _: found)
+    monkeypatch.setattr("sys.argv", [run])
+    python = "other/python" if "other" in told else "my venv/bin/python"
+    monkeypatch.setattr("sys.executable", str(tmp_path / python))
+    named = screens.name_program()
+    if "my venv" in told:
+        assert named == f"'{tmp_path / told}'"
+    else:
+        assert named == told.format(here=tmp_path)
+
+
+def test_demo(screen, monkeypatch):
     """Ten questions, readable by somebody who has never heard of epsilon."""
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     text = screen("demo", ("demo",))
     compare("demo", text)
     assert re.findall(r"^(\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 11)]

@@ -23,6 +23,7 @@ from discreet.curate import session
 from discreet.curate.curator import Curator
 from discreet.errors import QuestionRefusal, Refusal
 from discreet.question.offer import Offer
+from discreet.question.schema import SchemaFile
 from discreet.question.sql import parse
 
 GROUPED = "SELECT doctor, COUNT(*) AS n FROM visits GROUP BY doctor"
@@ -416,3 +417,14 @@ def test_a_fix_that_takes_an_order_away_is_no_crash() -> None:
     with pytest.raises(QuestionRefusal) as caught:
         parse("SELECT MODE() WITHIN GROUP (ORDER BY nowhere) AS usual FROM stays", SCHEMA)
     assert caught.value.code == "Q7"
+
+
+def test_a_column_that_is_not_there_lists_those_that_are_in_one_sentence() -> None:
+    text = '[tables.orders]\nunit = "who"\nmax_rows_per_unit = 3\n'
+    schema = SchemaFile.parse(f'{text}columns.who = "integer"\ncolumns.city = "text"').schema
+    with pytest.raises(QuestionRefusal) as caught:
+        parse("SELECT order_no FROM orders", schema)
+    assert caught.value.fix == (
+        "the columns are city, who; how many rows there are can be told: "
+        "ask SELECT COUNT(*) AS n FROM orders"
+    )

@@ -81,6 +81,29 @@ def problems(path):
 # --- damage --------------------------------------------------------------------------------------
 
 
+def test_a_ledger_and_its_copies_are_their_owners_alone(path, tmp_path):
+    before = os.umask(0o022)
+    try:
+        fill(path)
+        with Ledger.open(path) as ledger:
+            opened(ledger)
+            ledger.backup(tmp_path / "copy.sqlite")
+            files = [*tmp_path.glob("ledger.sqlite*"), tmp_path / "copy.sqlite"]
+            assert len(files) > 2  # the log, while it is open
+            assert {file.name: file.stat().st_mode & 0o777 for file in files} == {
+                file.name: 0o600 for file in files
+            }
+    finally:
+        os.umask(before)
+
+
+def test_the_rights_of_a_ledger_that_is_there_are_left_alone(path):
+    fill(path)
+    path.chmod(0o660)
+    fill(path)
+    assert path.stat().st_mode & 0o777 == 0o660
+
+
 def test_what_is_not_a_ledger_is_refused_and_left_alone(path):
     for content in (b"", b"a holiday picture" * 99, b"SQLite format 3\x00" + bytes(200)):
         path.write_bytes(content)

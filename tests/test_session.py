@@ -81,6 +81,18 @@ def test_what_is_left_out_has_a_default(tmp_path):
     assert found.store == tmp_path / "prepared"
 
 
+def test_a_path_may_begin_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    at_home, beside = tmp_path / "me", tmp_path / "clinic"
+    text = '[budget]\nrho = 0.3\n[ledger]\naddress = "~/ledger.sqlite"\ncheckpoint = "~/kept"\n'
+    text += '[engine]\nstore = "./~/prepared"\n' + TABLE.replace('"visits', '"~/visits')
+    found = session.read(session.write(beside, text).parent)
+    assert found.sources() == {"visits": str(at_home / "visits.parquet")}
+    assert found.ledger_file == at_home / "ledger.sqlite"
+    assert found.checkpoint == at_home / "kept"
+    assert found.store == beside / "~" / "prepared"  # a directory of that name
+
+
 def test_a_database_is_not_a_file(tmp_path):
     found = settings(
         tmp_path, '[budget]\nrho = 0.3\n[ledger]\naddress = "postgresql+psycopg://host/books"\n'

@@ -285,12 +285,84 @@ def test_check_tells_what_is_unreadable_clipped_and_cut(tmp_path: Path):
     assert shown["units"] == 2
     assert shown["cut"] == 2
     assert shown["columns"]["age"] == {
-        "missing": 1, "unreadable": 1, "below": 1, "above": 1, "unlisted": 0,
+        "missing": 1, "unreadable": 1, "below": 1, "above": 1, "unlisted": 0, "read_as": None,
     }  # fmt: skip
     assert shown["columns"]["sex"]["unlisted"] == 1
     assert "sources" not in json.loads(
         checked(tmp_path, DECLARED.format(more=""), "--json", "--declared")[1]
     )
+
+
+NEVER_NULL = DECLARED.format(
+    more="""
+columns.ward = { type = "text", values = ["children", "eyes"], nullable = false }
+columns.stay = { type = "integer", bounds = [2, 30], nullable = false }
+columns.paid = { type = "boolean", nullable = false }
+columns.born = { type = "date", bounds = [1900-01-01, 2020-12-31], nullable = false }
+columns.city = { type = "text", values_from = "cities.city", nullable = false }
+[tables.cities]
+public = true
+source = "cities.csv"
+columns.city = "text"
+"""
+)
+
+
+def read_lines(output: str) -> dict[str, str]:
+    """What the figures of table ``v`` say, by column, unfolded."""
+    told = re.sub(r"\s*\n(?! )", " ", output.partition("\nv: ")[2])
+    return dict(re.findall(r"^  (\w+): (.*?) *$", told, re.MULTILINE))
+
+
+def test_check_tells_what_is_read_where_a_column_is_never_null(tmp_path: Path):
+    lines = [
+        "who,age,sex,ward,stay,paid,born,city",
+        "1,30,f,eyes,3,true,1980-01-01,Cork",
+        "2,30,x,canary,long,,,nowhere",
+        "3,30,f,,31,maybe,then,",
+        "4,30,,,,true,,Bergen",
+    ]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "cities.csv").write_text("city\nBergen\nCork\n")
+    code, output = checked(tmp_path, NEVER_NULL)
+    assert code == 0
+    told = read_lines(output)
+    assert told["sex"] == "1 (33.3 %) none of its values, read as NULL"
+    assert told["ward"] == (
+        "2 (50 %) missing, read as 'children'; 1 (50 %) none of its values, read as 'children'"
+    )
+    assert told["stay"] == (
+        "1 (25 %) missing, read as 2; 1 (33.3 %) unreadable, read as 2; "
+        "1 (33.3 %) above its bounds, clipped"
+    )
+    assert told["paid"].endswith("1 (33.3 %) unreadable, read as false")
+    assert told["born"].startswith("2 (50 %) missing, read as 1900-01-01; ")
+    assert "1 (33.3 %) none of its values, read as 'Bergen'" in told["city"]
+    assert "canary" not in output
+
+
+def test_check_tells_that_a_column_of_nothing_is_read_as_a_value(tmp_path: Path):
+    (tmp_path / "v.csv").write_text("who,age,sex\n1,,f\n2,,m\n")
+    text = DECLARED.format(more="").replace("120] }", "120], nullable = false }")
+    assert read_lines(checked(tmp_path, text)[1])["age"] == "nothing in it, read as 0"
+
+
+def test_check_tells_that_rows_of_no_block_are_left_out(tmp_path: Path):
+    (tmp_path / "v.csv").write_text("who,age,sex\n1,3,f\n2,4,x\n3,5,\n4,6,m\n")
+    text = DECLARED.format(more="").replace("max_rows", 'blocks = ["sex"]\nmax_rows')
+    assert read_lines(checked(tmp_path, text)[1])["sex"] == (
+        "1 (33.3 %) none of its values, left out"
+    )
+
+
+@pytest.mark.parametrize(("rows", "warned"), [(4, False), (5, True)])
+def test_check_warns_where_much_is_cut(tmp_path: Path, rows: int, warned: bool):
+    """Of 10 rows, two that are cut are a fifth, and three are more."""
+    lines = ["who,age,sex", *["1,30,f"] * rows, *(f"{who},40,m" for who in range(2, 12 - rows))]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
+    _, output = checked(tmp_path, DECLARED.format(more=""))
+    assert f"cut: {rows - 2} (" in output
+    assert ("more than a fifth of the rows is never counted" in output) is warned
 
 
 @pytest.mark.parametrize(
@@ -321,6 +393,16 @@ def test_check_says_what_is_wrong_with_a_source(tmp_path: Path, content, more: s
     code, output = checked(tmp_path, DECLARED.format(more=more))
     assert code == 2
     assert said in output
+
+
+def test_check_finds_a_source_at_home(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    for folder in ("me", "session"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "me" / "v.csv").write_text("who,age,sex\n1,2,f\n")
+    text = DECLARED.format(more="").replace('"v.csv"', '"~/v.csv"')
+    code, output = checked(tmp_path / "session", text)
+    assert code == 0, output
 
 
 def test_check_names_a_type_that_cannot_be(tmp_path: Path):

@@ -396,6 +396,29 @@ def test_an_overdrawn_group_is_found_in_the_log(ledger):
     assert any("more than a cap" in problem for problem in ledger.verify().problems)
 
 
+def test_a_refusal_says_whose_the_cap_is(ledger):
+    """Only the dataset's budget is a promise to people; a limit is how the curator shares it."""
+    account = opened(ledger, policy=Policy(question=Budget(epsilon="5/2"), groups=GROUPS))
+    account.add_analyst("ana", limit=Budget(epsilon=2))
+    account.add_analyst("ben", group="staff")
+    account.add_analyst("cyd", group="staff", limit=Budget(epsilon=2))
+    account.charge(request(account, "first", loss="1", analyst="ana"))
+    why = {}
+    for name, loss in (("ana", "3/2"), ("ben", "4/5"), ("cyd", "5/4"), ("curator", "11/4")):
+        with pytest.raises(BudgetRefusal) as refusal:
+            account.charge(request(account, f"of {name}", loss=loss, analyst=name))
+        why[code(refusal), name] = refusal.value.why
+    account.charge(request(account, "second", loss="3/2"))
+    with pytest.raises(BudgetRefusal) as refusal:
+        account.charge(request(account, "too much", loss="3/5"))
+    assert (code(refusal), refusal.value.why[:25]) == ("B1", "beyond it, what is promis")
+    assert why.keys() == {("B2", "ana"), ("B2", "ben"), ("B5", "cyd"), ("B3", "curator")}
+    assert not any("promised" in words for words in why.values())
+    assert why["B2", "ana"].startswith("the curator allows this asker no more")
+    assert why["B5", "cyd"].startswith("the curator allows this group no more")
+    assert why["B3", "curator"].startswith("the curator lets no single question cost")
+
+
 @contextmanager
 def admit_everything():
     """Admit everything, as a mistake would."""

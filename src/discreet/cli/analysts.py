@@ -15,7 +15,7 @@ from discreet.errors import InvalidParameter, quote_value
 if TYPE_CHECKING:
     from discreet.accounting.budget import Budget
     from discreet.curate.curator import Curator
-    from discreet.ledger import Analyst
+    from discreet.ledger import AccessKey, Analyst
 
 app = typer.Typer(no_args_is_help=True, help="Say who may ask, and how much.")
 
@@ -30,6 +30,9 @@ Role = Annotated[str, typer.Option(metavar="ROLE", help="analyst, curator or aud
 Expires = Annotated[str | None, typer.Option(metavar="DAY", help="The last day, as 2027-12-31.")]
 InGroup = Annotated[
     str | None, typer.Option(metavar="GROUP", help="Whose common limit counts, too.")
+]
+KeyExpires = Annotated[
+    str | None, typer.Option("--expires", metavar="DAY", help="Its last day, as 2027-12-31.")
 ]
 Key = Annotated[bool, typer.Option("--key", help="Make a key for the server, too.")]
 Unlimited = Annotated[bool, typer.Option("--none", help="Take their own limit away.")]
@@ -60,10 +63,11 @@ def add(  # noqa: PLR0913, PLR0917 (each is an option)
             secret = access.new_key(curator.account, name, expires=until)
         found = _find_analyst(curator.account.analysts(), name)
         allowed = _limit(curator, found)
+        excess = _describe_excess(limit, curator.budget)
     if as_json:
         screen.print_json(analyst_json(found) | ({} if secret is None else {"key": secret}))
         return
-    screen.print_text(f"{name} may ask: {allowed}.")
+    screen.print_text(f"{name} may ask: {allowed}.{excess}")
     if secret is not None:
         show_key(name, secret)
 
@@ -114,10 +118,11 @@ def limit(
         curator.account.limit_analyst(name, changed)
         found = _find_analyst(curator.account.analysts(), name)
         allowed = _limit(curator, found)
+        excess = _describe_excess(changed, curator.budget)
     if as_json:
         screen.print_json(analyst_json(found))
     else:
-        screen.print_text(f"{name}: {allowed}.")
+        screen.print_text(f"{name}: {allowed}.{excess}")
 
 
 @app.command()
@@ -157,6 +162,76 @@ def disable(name: Name, as_json: Json = False, session: Home = HERE) -> None:
         screen.print_json(analyst_json(found))
     else:
         screen.print_text(f"{name} may ask no more.")
+
+
+@app.command("key")
+def make_key(
+    name: Name, expires: KeyExpires = None, as_json: Json = False, session: Home = HERE
+) -> None:
+    """Make somebody another key for the server, shown this once."""
+    access = import_module("discreet.ledger.keys")
+    until = last_day(expires)
+    with open_planner(session) as curator:
+        if curator.account.analyst(name).disabled:
+            raise InvalidParameter(
+                "P4",
+                f"analyst {name!r} may no longer ask.",
+                why="their key would open nothing, and whoever is given it would not know why.",
+                fix="add them under another name: `discreet analyst add NAME --key`.",
+            )
+        secret = access.new_key(curator.account, name, expires=until)
+        made = _find_key(curator.account.keys(), access.key_id(secret))
+    if as_json:
+        screen.print_json(_key_json(made) | {"key": secret})
+    else:
+        show_key(name, secret)
+
+
+@app.command("keys")
+def list_keys(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", show_default=False, help="Only theirs.")
+    ] = None,
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """List keys: whose each is, until when, and whether it is revoked."""
+    with open_planner(session) as curator:
+        if name is not None:
+            curator.account.analyst(name)
+        found = [key for key in curator.account.keys() if name in (None, key.analyst)]  # noqa: SIM118
+    if as_json:
+        screen.print_json([_key_json(key) for key in found])
+    elif not found:
+        screen.print_text("There is no key.")
+    else:
+        rows = [
+            (k.key_id, k.analyst, _day(k.at), _day(k.expires), "revoked" if k.revoked else "")
+            for k in found
+        ]
+        screen.print_table(("key", "analyst", "made", "until", ""), rows, right=())
+
+
+@app.command()
+def revoke(
+    key: Annotated[
+        str,
+        typer.Argument(metavar="ID", show_default=False, help="As `discreet analyst keys` has it."),
+    ],
+    as_json: Json = False,
+    session: Home = HERE,
+) -> None:
+    """Let a key open nothing any more, at once."""
+    access = import_module("discreet.ledger.keys")
+    # Whoever has the whole key at hand may give that: its secret half goes no further.
+    key_id = access.public_part(key) or key.removeprefix("discreet_")
+    with open_planner(session) as curator:
+        curator.account.revoke_key(key_id)
+        revoked = _find_key(curator.account.keys(), key_id)
+    if as_json:
+        screen.print_json(_key_json(revoked))
+    else:
+        screen.print_text(f"The key {key_id} of {revoked.analyst} opens nothing any more.")
 
 
 def allowance(
@@ -210,14 +285,41 @@ def analyst_json(analyst: Analyst) -> dict[str, Any]:
     }
 
 
+def _key_json(key: AccessKey) -> dict[str, Any]:
+    """What is told of a key: neither its digest nor what checks a proof of it."""
+    return {
+        "id": key.key_id,
+        "analyst": key.analyst,
+        "made": key.at,
+        "expires": key.expires,
+        "revoked": key.revoked,
+    }
+
+
 def _find_analyst(analysts: tuple[Analyst, ...], name: str) -> Analyst:
     return next(analyst for analyst in analysts if analyst.name == name)
+
+
+def _find_key(keys: tuple[AccessKey, ...], key_id: str) -> AccessKey:
+    return next(key for key in keys if key.key_id == key_id)
 
 
 def _limit(curator: Curator, analyst: Analyst) -> str:
     """What holds for somebody: their own limit, the policy's, or that of the dataset alone."""
     limit = curator.account.standing().limit(analyst.name)
     return "no limit but the dataset's" if limit is None else f"at most {limit}"
+
+
+def _describe_excess(limit: Budget | None, budget: Budget) -> str:
+    """A line that says so where a limit never counts: the dataset's budget is used up before."""
+    if limit is None:
+        return ""
+    shown = import_module("discreet.exact.numbers").decimal_up
+    if limit.epsilon is None or budget.epsilon is None:
+        more, most = limit.rho > budget.rho, f"ρ = {shown(budget.rho)}"
+    else:
+        more, most = limit.epsilon > budget.epsilon, f"ε = {shown(budget.epsilon)}"
+    return f"\n(more than the dataset's {most}, which counts.)" if more else ""
 
 
 def _day(when: datetime | None) -> str:

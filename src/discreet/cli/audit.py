@@ -88,10 +88,11 @@ def _session_tasks(directory: Path, *, quick: bool) -> Sequence[Task]:
     tasks = import_module("discreet.audit.installation").session_tasks
     with open_planner(directory) as curator:
         history = [entry.question for entry in curator.transcript() if entry.question]
+        find_sources = import_module("discreet.curate.session").find_sources
         public = {
-            name: str(directory / table.source)
-            for name, table in curator.schema.tables.items()
-            if table.public and table.source is not None
+            name: source
+            for name, source in find_sources(directory, curator.schema).items()
+            if curator.schema.tables[name].public
         }
         found: Sequence[Task] = tasks(curator.schema, history, public=public, quick=quick)
     return found

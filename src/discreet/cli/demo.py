@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.rule import Rule
 from rich.text import Text
 
@@ -207,9 +208,10 @@ class Demo:
         _say(
             f"A ledger of {checked.records:,} records, each sealed with the hash of the one "
             "before; it was just checked from the first to the last. A crash, a second analyst "
-            "or a restart does not make it forget.\n\n"
-            "Your own: discreet init clinic --sample"
+            "or a restart does not make it forget.\n"
         )
+        # One line, to be copied, however long the path is.
+        typer.echo(f"Your own: {screen.name_program()} init clinic --sample")
 
 
 def _print_heading(words: str) -> None:

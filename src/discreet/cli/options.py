@@ -61,6 +61,13 @@ def open_curator(home: Path, **engine: Any) -> Iterator[Curator]:
     from discreet.curate.session import open as open_session
 
     with open_session(home, **engine) as curator:
+        former = curator.account.former_budget
+        if former is not None:
+            typer.echo(
+                f"The budget was {former}; it is {curator.budget} from now on, and that is in the "
+                "ledger.",
+                err=True,
+            )
         yield curator
 
 

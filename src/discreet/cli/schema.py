@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,8 @@ from discreet.cli.options import Json
 from discreet.errors import DataRefusal, Refusal
 
 if TYPE_CHECKING:
-    from discreet.engine.duckdb.examine import Fit
+    from discreet.engine.duckdb.examine import ColumnFit, Fit
+    from discreet.question.domain import Value
     from discreet.question.schema import Column, Schema, Table
 
 app = typer.Typer(no_args_is_help=True, help="Draft a schema, and check one.")
@@ -48,7 +50,7 @@ def check(
     file: _SchemaPath = Path("discreet.toml"), declared: _Declared = False, as_json: Json = False
 ) -> None:
     """Say whether a discreet.toml holds together and how the data fit it."""
-    from discreet.curate.session import FILE, parse_settings
+    from discreet.curate.session import FILE, find_sources, parse_settings
     from discreet.engine.opening import require_copy
     from discreet.question.schema import SchemaFile
 
@@ -59,12 +61,7 @@ def check(
         session.budget.check_delta(read.schema.population)
     if not declared:
         require_copy(str(read.settings.get("engine", {}).get("kind")), "`schema check`")
-    sources = {
-        name: table.source if "://" in table.source else str(file.parent / table.source)
-        for name, table in read.schema.tables.items()
-        if table.source is not None
-    }
-    found = {} if declared else _look(read.schema, sources)
+    found = {} if declared else _look(read.schema, find_sources(file.parent, read.schema))
     if as_json:
         shown = schema_json(read.schema)
         if not declared:
@@ -73,7 +70,7 @@ def check(
     else:
         for line in describe_schema(read.schema):
             screen.print_text(line)
-        for line in _describe_sources(found):
+        for line in _describe_sources(read.schema, found):
             screen.print_text(line)
     if any(isinstance(fit, Refusal) for fit in found.values()):
         raise typer.Exit(2)
@@ -110,7 +107,7 @@ def _try_fit(fit: Fit, name: str) -> Fit | Refusal:
     )
 
 
-def _describe_sources(found: Mapping[str, Fit | Refusal]) -> Iterator[str]:
+def _describe_sources(schema: Schema, found: Mapping[str, Fit | Refusal]) -> Iterator[str]:
     """How the data fit, in words."""
     if found:
         yield ""
@@ -120,13 +117,13 @@ def _describe_sources(found: Mapping[str, Fit | Refusal]) -> Iterator[str]:
             yield f"{name}: {fit.what}"
             yield f"  {fit.fix}"
         else:
-            yield from _describe_fit(name, fit)
+            yield from _describe_fit(schema.tables[name], fit)
 
 
-def _describe_fit(name: str, fit: Fit) -> Iterator[str]:
+def _describe_fit(table: Table, fit: Fit) -> Iterator[str]:
     whole = fit.rows + fit.left_out
     owners = f" of {screen.plural(fit.units, 'unit')}" if fit.units else ""
-    yield f"{name}: {screen.plural(fit.rows, 'row')}{owners}"
+    yield f"{table.name}: {screen.plural(fit.rows, 'row')}{owners}"
     if fit.left_out:
         yield f"  lines that are no rows, left out: {_share(fit.left_out, whole)}"
     if fit.quoted:
@@ -141,22 +138,49 @@ def _describe_fit(name: str, fit: Fit) -> Iterator[str]:
     if fit.cut:
         yield f"  rows beyond max_rows_per_unit, cut: {_share(fit.cut, fit.rows)}"
         yield f"  units that have such rows: {_share(fit.crowded, fit.units)}"
+        if fit.cut > _MUCH * fit.rows:
+            yield f"  {_MUCH_CUT}"
     for column, values in fit.columns.items():
-        there = fit.rows - values.missing
-        parts = [
-            f"{_share(count, there)} {what}"
-            for count, what in (
-                (values.unreadable, "unreadable"),
-                (values.below, "below its bounds, clipped"),
-                (values.above, "above its bounds, clipped"),
-                (values.unlisted, "none of its values, read as NULL"),
-            )
-            if count
-        ]
-        if not there:
-            yield f"  {column}: nothing in it"
-        elif parts:
+        parts = list(_describe_values(table, column, values, fit.rows))
+        if parts:
             yield f"  {column}: {'; '.join(parts)}"
+
+
+_MUCH = Fraction(1, 5)
+_MUCH_CUT = (
+    "(more than a fifth of the rows is never counted. If you know that units can have more, "
+    "declare a larger max_rows_per_unit: from what you know of them, not from these figures, for "
+    "what is chosen by looking at the data tells of them, outside every budget.)"
+)
+
+
+def _describe_values(table: Table, column: str, values: ColumnFit, rows: int) -> Iterator[str]:
+    """What becomes of the values of a column that are not read as they stand."""
+    there = rows - values.missing
+    # Whose a row is, is never replaced; rows of nobody are told of already.
+    replaced = values.read_as is not None and column not in (table.unit or ())
+    told, clipped = f"read as {_show(values.read_as)}", "clipped"
+    if column in table.blocks:  # nobody is moved into a block (docs/proofs/blocks.md, Lemma 1)
+        told = clipped = "left out"
+    if not there:
+        yield f"nothing in it, {told}" if replaced else "nothing in it"
+        return
+    if replaced and values.missing:
+        yield f"{_share(values.missing, rows)} missing, {told}"
+    for count, what in (
+        (values.unreadable, f"unreadable, {told}" if replaced else "unreadable"),
+        (values.below, f"below its bounds, {clipped}"),
+        (values.above, f"above its bounds, {clipped}"),
+        (values.unlisted, f"none of its values, {told}"),
+    ):
+        if count:
+            yield f"{_share(count, there)} {what}"
+
+
+def _show(value: Value | None) -> str:
+    if value is None:
+        return "NULL"
+    return repr(value) if isinstance(value, str) else str(value).lower()
 
 
 def _share(count: int, of: int) -> str:

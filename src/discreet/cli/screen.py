@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -36,9 +39,13 @@ def console(*, err: bool = False) -> Console:
 
 
 def print_text(words: str, *, style: str | None = None, indent: int = 0) -> None:
-    """A paragraph, folded between words."""
-    padded = import_module("rich.padding").Padding(words, (0, 0, 0, indent)) if indent else words
-    console().print(padded, style=style)
+    """A paragraph, folded between words; no line ends in blanks."""
+    out = console()
+    whole = import_module("rich.text").Text(words, style or "")
+    for line in whole.wrap(out, WIDTH - indent):
+        line.rstrip()
+        line.pad_left(indent if line else 0)
+        out.print(line, soft_wrap=True)
 
 
 def print_refusal(said: Refusal, *, err: bool = False) -> None:
@@ -153,6 +160,22 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def name_program() -> str:
+    """What to type for ``discreet`` here: its path, where the shell would not find it."""
+    if shutil.which("discreet"):
+        return "discreet"
+    run = Path.cwd() / sys.argv[0]
+    beside = Path(sys.executable).parent / "discreet"
+    for found in (run, beside):
+        if found.name == "discreet" and found.is_file():
+            return shlex.quote(str(_seen_from_here(found)))
+    return f"{shlex.quote(str(_seen_from_here(Path(sys.executable))))} -m discreet"
+
+
+def _seen_from_here(file: Path) -> Path:
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+
+
 def _up(amount: float) -> int:
     return math.ceil(round(amount, 9))  # 0.07 * 100 is a little more than 7
 
@@ -217,6 +240,7 @@ def _plain(value: Any) -> Any:
 __all__ = [
     "bar",
     "console",
+    "name_program",
     "percent",
     "print_answer",
     "print_json",

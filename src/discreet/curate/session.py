@@ -67,12 +67,12 @@ class Session:
     @property
     def ledger_file(self) -> Path | None:
         """The file of the ledger, or None if it is on a server."""
-        return None if "://" in self.address else self.directory / self.address
+        return None if "://" in self.address else find_place(self.directory, self.address)
 
     @property
     def store(self) -> Path:
         """Where prepared tables are kept."""
-        return self.directory / str(self.engine.get("store", PREPARED))
+        return find_place(self.directory, str(self.engine.get("store", PREPARED)))
 
     def ledger(self, checkpoint: Path | None = None) -> Ledger:
         """The ledger; refused when there is none, or when it is behind a checkpoint."""
@@ -145,7 +145,9 @@ class Session:
             raise
         curator.keep_releases(self.directory / RELEASES)
         try:
-            curator.keep_surveys({name: self.directory / at for name, at in self.surveys.items()})
+            curator.keep_surveys(
+                {name: find_place(self.directory, at) for name, at in self.surveys.items()}
+            )
         except BaseException:
             curator.close()
             raise
@@ -153,11 +155,25 @@ class Session:
 
     def sources(self) -> dict[str, str]:
         """Where each table's rows are, seen from wherever the process runs."""
-        return {
-            name: table.source if "://" in table.source else str(self.directory / table.source)
-            for name, table in self.schema.tables.items()
-            if table.source is not None
-        }
+        return find_sources(self.directory, self.schema)
+
+
+def find_place(directory: Path, written: str) -> Path:
+    """Where a path of a session's file leads, seen from its ``directory``.
+
+    A leading ``~/`` is the home of whoever runs the process, as in a shell; ``./~/`` is a
+    directory of that name.
+    """
+    return Path.home() / written[2:] if written.startswith("~/") else directory / written
+
+
+def find_sources(directory: Path, schema: Schema) -> dict[str, str]:
+    """Where the rows are of each table whose source is declared: a path, or an address as it is."""
+    return {
+        name: table.source if "://" in table.source else str(find_place(directory, table.source))
+        for name, table in schema.tables.items()
+        if table.source is not None
+    }
 
 
 def read(directory: str | os.PathLike[str]) -> Session:
@@ -263,7 +279,9 @@ def parse_settings(home: Path, file: SchemaFile) -> Session:
             document,
         ),
         _text(ledger, "address", LEDGER, document),
-        home / _text(ledger, "checkpoint", "", document) if "checkpoint" in ledger else None,
+        find_place(home, _text(ledger, "checkpoint", "", document))
+        if "checkpoint" in ledger
+        else None,
         _text(ledger, "dataset", DATASET, document),
         _engine(file.settings.get("engine", {}), document),
         _surveys(file.settings.get("surveys", {}), document),

@@ -172,10 +172,19 @@ def _pick_usable(records: Iterable[Record], request: Request, *, shared: bool) -
 class Account:
     """One dataset's account; all caps are checked and the charge inserted in one transaction."""
 
-    def __init__(self, journal: Journal, dataset: str, space: Space) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        dataset: str,
+        space: Space,
+        *,
+        former_budget: Budget | None = None,
+    ) -> None:
         self.dataset = dataset
         self._journal = journal
         self.space = space
+        self.former_budget = former_budget
+        """What could be lost until this account was opened, which recorded another budget."""
         self._layout = digest_space(space.identity())
         self._shelf = _Shelf()
         self._reading = threading.Lock()

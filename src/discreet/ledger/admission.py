@@ -32,6 +32,10 @@ from discreet.question.blocks import Space
 
 _ENTITY = "entity "
 _BEYOND = "beyond it, what is promised to the people in the data would no longer hold."
+_AT_ONCE = (
+    "the curator lets no single question cost the people in the data more, so that much is left "
+    "for others."
+)
 
 
 def check_request(request: Request) -> None:
@@ -214,7 +218,7 @@ def admit(
         raise BudgetRefusal(
             "B3",
             f"this question costs {request.loss.rounded()}, more than any one question may.",
-            why=_BEYOND,
+            why=_AT_ONCE,
             fix=f"offer less: a question may cost {standing.policy.question}.",
         )
     number = int(np.arange(standing.size)[blocks][index])
@@ -225,7 +229,7 @@ def admit(
             "B2",
             f"the allocation of {request.analyst!r} does not cover this question, which costs "
             f"{request.loss.rounded()}{where}.",
-            why=_BEYOND,
+            why=_spare("this asker"),
             fix=f"offer less, or ask the curator for more. {balance.remaining(number)}",
         )
     if cap == "group":
@@ -250,6 +254,14 @@ def admit(
     )
 
 
+def _spare(whom: str) -> str:
+    """Why somebody's limit is less than what the people in the data may lose in all."""
+    return (
+        f"the curator allows {whom} no more of what the people in the data may lose, so that "
+        "others can ask, too."
+    )
+
+
 def _explain_group(
     standing: Standing, space: Space, dataset: str, request: Request, number: int
 ) -> BudgetRefusal:
@@ -262,7 +274,7 @@ def _explain_group(
         "B5",
         f"the common limit of the group {name!r} does not cover this question, which costs "
         f"{request.loss.rounded()}{where}.",
-        why=_BEYOND,
+        why=_spare("this group"),
         fix=f"offer less, or ask the curator for more. {balance.remaining(number)}",
     )
 

@@ -77,8 +77,8 @@ class DatasetDeclaration:
         ]
         return kept + [(name, None) for name in stated if name not in self.entities]
 
-    def record(self, books: Books, writer: Writer) -> None:
-        """Record what is new or has changed."""
+    def record(self, books: Books, writer: Writer) -> Budget | None:
+        """Record what is new or has changed; the budget that held before, if it is another now."""
         standing = books.datasets.get(self.dataset)
         self._check_entities(books)
         if standing is None or standing.budget != self.budget:
@@ -92,16 +92,18 @@ class DatasetDeclaration:
             )
             self._record_schema(None, writer)
             self._record_entities(books, writer)
-            return
+            return None
+        former = None if standing.budget == self.budget else standing.budget
         if standing.version != self.version:
             self._same_people(standing)
             self._same_sizes(standing)
             self._record_schema(standing, writer)
-        if standing.budget != self.budget:
+        if former is not None:
             writer.append("budget", {"budget": to_json(self.budget)}, dataset=self.dataset)
         if standing.policy != self.policy:
             writer.append("policy", {"policy": self.policy.to_json()}, dataset=self.dataset)
         self._record_entities(books, writer)
+        return former
 
     def _record_entities(self, books: Books, writer: Writer) -> None:
         for name, budget in self._list_changes(books):

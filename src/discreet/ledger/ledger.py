@@ -114,10 +114,11 @@ class Ledger:
         declared = DatasetDeclaration.of(
             dataset, schema=schema, budget=budget, policy=policy or Policy()
         )
+        former = None
         if not declared.is_recorded(self._journal.catch_up()):
             with self._journal.writing() as writer:
-                declared.record(self._journal.books, writer)
-        return Account(self._journal, dataset, declared.space)
+                former = declared.record(self._journal.books, writer)
+        return Account(self._journal, dataset, declared.space, former_budget=former)
 
     def datasets(self) -> tuple[str, ...]:
         """The names of all datasets."""

@@ -61,7 +61,11 @@ class People:
             standing = self._standing()
             self._check_group(group, standing)
             if name in standing.analysts:
-                raise _invalid(f"analyst {name!r} is there already", "choose another name")
+                raise _invalid(
+                    f"analyst {name!r} is there already",
+                    "choose another name; another key for the same analyst is made by "
+                    f"`discreet analyst key {name}`",
+                )
             known = (one.identity for one in standing.analysts.values())
             if identity is not None and identity in known:
                 raise _invalid("whoever signs in so has a name already", "use that name")
@@ -157,7 +161,8 @@ class People:
             key = self._standing().keys.get(key_id)
             if key is None:
                 raise _invalid(
-                    f"there is no key {quote_value(key_id)}", "list them: account.keys()"
+                    f"there is no key {quote_value(key_id)}",
+                    "list them: account.keys(), or `discreet analyst keys`",
                 )
             if not key.revoked:
                 content = {"key_id": key_id}

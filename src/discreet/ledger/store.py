@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
@@ -154,6 +154,8 @@ class Store:
         self.path = find_file(address)
         if self.path is not None and not self.path.exists() and not create:
             raise refusals.nowhere(self.path)
+        if self.path is not None and create:
+            _make_private(self.path)
         self._address = address
         self._pid = os.getpid()
         self._lock = threading.RLock()
@@ -474,6 +476,15 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _make_private(file: Path) -> None:
+    """A new file is its owner's alone: it says who asked what, and holds the answers.
+
+    SQLite gives the log beside it the same rights.
+    """
+    with suppress(OSError):  # it is there already, or cannot be: opening it says why
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _create(connection: Connection) -> None:

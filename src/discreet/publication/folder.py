@@ -35,7 +35,7 @@ from discreet.publication.placing import SUMS, is_plain, list_files, place_folde
 from discreet.publication.product import PLANNER, Product, make_product
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
-from discreet.publication.typed import counts_table, rows_table
+from discreet.publication.typed import counts_table, round_counts, rows_table
 from discreet.question.domain import Kind
 from discreet.question.levels import Levels
 from discreet.release.record import from_json, to_json
@@ -43,7 +43,7 @@ from discreet.release.record import from_json, to_json
 FORMAT = "discreet release"
 CERTIFICATE, MEASUREMENTS = "certificate.json", "measurements.parquet"
 CARD, REPORT = "card.md", "report.html"
-WORDING = 1
+WORDING = 2
 """The version of the words of card and report: whoever changes one of them counts on."""
 MOST_BYTES = 2**28
 """Of a text that somebody hands over: a longer one is not read."""
@@ -162,7 +162,7 @@ def data_files(made: Made) -> dict[str, Any]:
 
     found = {}
     if made.product.placed is not None:
-        found["rows"] = rows_table(made.levels, made.product.placed)
+        found[ROWS] = rows_table(made.levels, made.product.placed)
     for table in made.product.tables:
         found[f"tables/{table.name}"] = counts_table(made.levels, table)
     if made.product.answers:
@@ -171,6 +171,15 @@ def data_files(made: Made) -> dict[str, Any]:
             {"question": list(questions), "n": list(values), "margin": list(margins)}
         )
     return found
+
+
+ROWS = "rows"
+"""The file of synthetic rows; all others hold counts."""
+
+
+def legible(name: str, table: Any) -> Any:
+    """The table of a file as its CSV has it, for people; its Parquet has every digit."""
+    return table if name == ROWS else round_counts(table)
 
 
 def write_folder(made: Made, folder: Path, *, anew: bool = False) -> Path:
@@ -191,7 +200,7 @@ def _write_files(made: Made, folder: Path) -> None:
     for name, table in data_files(made).items():
         (folder / name).parent.mkdir(exist_ok=True)
         pq.write_table(table, folder / f"{name}.parquet")
-        csv.write_csv(table, folder / f"{name}.csv")
+        csv.write_csv(legible(name, table), folder / f"{name}.csv")
     pq.write_table(pa.Table.from_pylist(made.lines(), schema=_schema()), folder / MEASUREMENTS)
     certificate = json.dumps(made.certificate(), indent=2, ensure_ascii=False)
     (folder / CERTIFICATE).write_text(certificate + "\n", encoding="utf-8")
@@ -384,6 +393,7 @@ __all__ = [
     "Made",
     "Promise",
     "data_files",
+    "legible",
     "pack_folder",
     "read_certificate",
     "read_folder",

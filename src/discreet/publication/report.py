@@ -33,7 +33,7 @@ def write_card(made: Made) -> str:
     lines = [
         f"# {declared.name}",
         "",
-        f"{KINDS[declared.kind].capitalize()}; of `{' '.join(declared.source.split())}`.",
+        f"{_describe_kind(made)}; of `{' '.join(declared.source.split())}`.",
         "",
         f"**Promise.** {describe_promise(made)}",
         "",
@@ -53,6 +53,32 @@ def write_card(made: Made) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+_WAYS = {1: "each", 2: "every two", 3: "every three", 4: "every four"}
+_MOST_SETS = 8
+"""Up to so many sets of columns are named one by one."""
+
+
+def _describe_kind(made: Made) -> str:
+    """What a release gives; of counts by sets of columns, which."""
+    declared, names = made.declared, [one.name for one in made.levels]
+    if declared.kind != "marginals":
+        told = KINDS[declared.kind]
+    elif len(declared.sets) > _MOST_SETS:
+        told = f"counts by {len(declared.sets)} sets of columns"
+    elif declared.sets:
+        told = "counts " + ", ".join(f"by {_join(one)}" for one in declared.sets)
+    elif declared.ways >= len(names):
+        told = f"counts by {_join(names)}"
+    else:
+        told = f"counts by {_WAYS[declared.ways]} of {_join(names)}"
+    return told[0].upper() + told[1:]
+
+
+def _join(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def describe_promise(made: Made) -> str:
@@ -110,7 +136,7 @@ def write_report(made: Made, *, drawn: bool | None = None) -> str:
     drawn = find_spec("vl_convert") is not None if drawn is None else drawn
     parts = [
         f"<h1>{escape(declared.name)}</h1>",
-        f"<p>{escape(KINDS[declared.kind].capitalize())}; of "
+        f"<p>{escape(_describe_kind(made))}; of "
         f"<code>{escape(' '.join(declared.source.split()))}</code>.</p>",
         f"<p><b>Promise.</b> {escape(describe_promise(made))}</p>",
         _stages(made),

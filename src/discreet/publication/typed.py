@@ -288,6 +288,37 @@ def counts_table(levels: Sequence[Levels], table: Estimates) -> pyarrow.Table:
     return pa.table({**keys, "n": pa.array(values), "margin": pa.array(table.cell_margins())})
 
 
+_TELLING = 1000
+"""Digits are written down to this part of a margin; further ones are those of chance."""
+
+
+def round_counts(table: pyarrow.Table) -> pyarrow.Table:
+    """A table of counts with the digits that tell something, for people who read them.
+
+    A count moves by at most half a step of a thousandth of its margin or less, and the margin has
+    room for that: it is rounded up, so that the count is within it as surely as before.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"n": [1223.9999999999998, -0.004], "margin": [34.10668840424167, 0.0]})
+    >>> round_counts(table).to_pydict()
+    {'n': [1224.0, -0.004], 'margin': [34.12, 0.0]}
+    """
+    import pyarrow as pa
+
+    counts, margins = (table.column(name).to_numpy() for name in ("n", "margin"))
+    known = np.isfinite(margins) & (margins > 0)
+    digits = np.ceil(np.log10(_TELLING) - np.log10(np.where(known, margins, 1)))
+    steps = 10.0 ** np.maximum(digits, 0)
+    room = 0.0
+    if not pa.types.is_integer(table.schema.field("n").type):
+        counts = np.where(known, np.round(counts * steps) / steps + 0.0, counts)  # no -0
+        room = 0.5
+    margins = np.where(known, np.ceil(margins * steps + room) / steps, margins)
+    for name, column in (("n", counts), ("margin", margins)):
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(column))
+    return table
+
+
 def key_array(levels: Levels) -> pyarrow.Array:
     """What each level is called in a table: its value, or the words for a cell; NULL last."""
     import pyarrow as pa
@@ -312,5 +343,6 @@ __all__ = [
     "key_array",
     "place_rows",
     "read_constraints",
+    "round_counts",
     "rows_table",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from discreet.engine.duckdb.database import Database, Resources, connect
 from discreet.engine.duckdb.declared import read_physical
 from discreet.engine.duckdb.scratch import folder_for_now
 from discreet.engine.duckdb.sources import Csv, DataSource, Part, quote_name
-from discreet.question.domain import Kind
+from discreet.question.domain import Kind, Value
 from discreet.question.functions import nodes, read_kind
 from discreet.question.functions.nodes import ENGINE
 from discreet.question.schema import Column, Owners, Schema, Table
@@ -32,10 +32,12 @@ class ColumnFit:
     """How many values of a column are read otherwise than they stand."""
 
     missing: int
-    unreadable: int  # there, and not of the declared type: read as NULL
+    unreadable: int  # there, and not of the declared type
     below: int
     above: int
-    unlisted: int  # none of the allowed values: read as NULL
+    unlisted: int  # none of the allowed values
+    read_as: Value | None = field(default=None, kw_only=True)
+    """What is read where nothing is there that may be: NULL, or a value of the declaration."""
 
     @property
     def changed(self) -> int:
@@ -83,7 +85,10 @@ def examine(table: Table, source: DataSource, resources: Resources) -> Fit:
         counted = run(f"SELECT {counts} FROM examined").fetchone()  # noqa: S608
         found = [int(count or 0) for count in counted or ()]
         columns = {
-            column.name: ColumnFit(*found[1 + 5 * place : 6 + 5 * place])
+            column.name: ColumnFit(
+                *found[1 + 5 * place : 6 + 5 * place],
+                read_as=None if column.domain.nullable else column.instead_of_null,
+            )
             for place, column in enumerate(table.columns)
         }
         owned = _count_owned(table, run)

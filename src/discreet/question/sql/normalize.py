@@ -772,7 +772,10 @@ def _refuse_node(node: exp.Expr, reader: Reader) -> QuestionRefusal:
             "* stands only in COUNT(*).",
             why="every column of a row is a person's own values.",
             fix=reader.suggest_fix(
-                node, count_rows, "count the rows: COUNT(*).", "how many rows there are, tells: "
+                node,
+                count_rows,
+                "count the rows: COUNT(*).",
+                "how many rows there are can be told: ",
             ),
         )
     if isinstance(node, exp.Distinct):

@@ -119,7 +119,7 @@ class GroupNames:
 
 
 _WORDS = {
-    count_values: "texts cannot be added up; how many there are, tells: ",
+    count_values: "texts cannot be added up; how many there are can be told: ",
     count_days_since_1970: "in whole days, counted from 1970 unless it is MIN or MAX: ",
 }
 """In which way what is suggested differs from what was asked."""

@@ -101,7 +101,7 @@ class Scope:
                     node,
                     count_rows,
                     "count the rows: COUNT(*).",
-                    "how many rows there are, tells: ",
+                    "how many rows there are can be told: ",
                 ),
             )
         name = self.find(node)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from discreet.curate.session import Session
+from discreet.curate.session import Session, find_place
 from discreet.errors import SchemaRefusal, quote_value
 from discreet.ledger.keys import is_loopback
 
@@ -126,7 +126,7 @@ def _read_section(section: Mapping[str, Any], directory: Path) -> SignInSettings
     return SignInSettings(
         issuer=check_address(section["issuer"], "issuer"),
         address=check_address(section["address"], "address").rstrip("/"),
-        client_secret=None if file is None else _read_secret(directory / file),
+        client_secret=None if file is None else _read_secret(find_place(directory, file)),
         hours=hours,
         **texts,
     )

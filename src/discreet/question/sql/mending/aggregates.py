@@ -299,7 +299,7 @@ def count_distinct(torn: Torn) -> Mended:
             yield "every row counts, equal ones too: ", root
     for root, node in torn.each(exp.Select):
         count_rows(node)
-        yield "how many rows there are, tells: ", root
+        yield "how many rows there are can be told: ", root
 
 
 def add_count(torn: Torn) -> Mended:
@@ -395,7 +395,7 @@ def count_shown_rows(torn: Torn) -> Mended:
     for root, node in torn.each(exp.Select):
         if not node.find(exp.Anonymous):
             count_rows(node)
-            yield "how many rows there are, tells: ", root
+            yield "how many rows there are can be told: ", root
 
 
 def group_ungrouped(torn: Torn) -> Mended:

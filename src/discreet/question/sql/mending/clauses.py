@@ -217,11 +217,13 @@ def plain_names(torn: Torn) -> Mended:
 
 
 def select_all_there_is(torn: Torn) -> Mended:
-    """Where a column does not exist: all columns that do."""
+    """Where a column does not exist: all columns that do, which are listed, too."""
+    listed, ended, more = torn.refusal.fix.rpartition(".")
+    words = f"{listed}; " if ended and not more else ""
     for root, node in torn.each(exp.Select):
         if isinstance(node.args.get("from_"), exp.From):
             node.set("expressions", [exp.Star()])
-            yield "all that is there: ", root
+            yield words, root
 
 
 # --- kinds ---------------------------------------------------------------------------------------
@@ -266,7 +268,7 @@ def _mend_calls(torn: Torn) -> Mended:
     for root, node in torn.each(exp.Anonymous):
         if node.name.upper() in ("SUM", "AVG", "MIN", "MAX"):
             node.set("this", "COUNT")
-            yield "texts cannot be added up; how many there are, tells: ", root
+            yield "texts cannot be added up; how many there are can be told: ", root
     for root, node in torn.each(exp.Binary):
         select = node.parent
         if isinstance(select, exp.Alias):
