@@ -66,7 +66,11 @@ def test_explanations_prices_and_balances(server, remote, fresh):
     assert str(remote.explain(f"EXPLAIN {question}", epsilon="1/50")) == str(explained)
     with pytest.raises(InvalidParameter, match="EXPLAIN is not charged"):
         remote.ask(f"EXPLAIN {question}", epsilon="1/50")
-    assert (remote.price(question, epsilon="1/50").free, remote.spent.epsilon) == (False, 0)
+    quote = remote.price(question, epsilon="1/50")
+    assert (quote.free, remote.spent.epsilon) == (False, 0)
+    price, margins = repr(quote).splitlines()
+    assert price == str(quote.loss)
+    assert margins.startswith("n ± ")
     remote.ask(question, epsilon=Fraction(1, 50))
     assert remote.price(question, epsilon="1/50").free
     balance = remote.balance()
