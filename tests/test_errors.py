@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 import pickle
+import subprocess
+import sys
+import traceback
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from discreet import errors
 from discreet.errors import CODES, InvalidParameter, Refusal, Span, quote_value
@@ -125,3 +131,61 @@ def test_a_unit_is_named_as_it_is_written():
         "Q1", "no bounds.", why="one person could add it.", fix="bound it."
     )
     assert refused.naming(r"\1 \d+ line").why == r"one \1 \d+ line could add it."
+
+
+# --- in a notebook -----------------------------------------------------------------------------
+
+REFUSE = """
+import discreet.errors
+def ask():
+    raise discreet.errors.InvalidParameter("P2", "rho must be positive.", why="w.", fix="f.")
+"""
+
+
+def show_cell(home: Path, cell: str) -> str:
+    """What a real IPython prints when a cell is run."""
+    options = ["--quick", "--colors=nocolor", "--HistoryManager.enabled=False"]
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", *options, "-c", f"{REFUSE}\n{cell}"],
+        check=False,
+        env={**os.environ, "IPYTHONDIR": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def test_a_notebook_shows_the_words_of_a_refusal_alone(tmp_path):
+    assert show_cell(tmp_path, "ask()") == str(a_refusal())
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "{}['city']",
+        "try:\n    {}['city']\nexcept KeyError:\n    ask()",
+        "try:\n    {}['city']\nexcept KeyError as error:\n    wrong = error\n"
+        "try:\n    ask()\nexcept ValueError as error:\n    raise error from wrong",
+        "try:\n    ask()\nexcept ValueError:\n    {}['city']",
+    ],
+)
+def test_a_notebook_hides_no_other_error(tmp_path, cell):
+    told = show_cell(tmp_path, cell)
+    assert "Traceback (most recent call last)" in told
+    assert "KeyError: 'city'" in told
+    assert ("P2: rho must be positive." in told) == ("ask()" in cell)
+
+
+def test_a_notebook_shows_what_was_noted_on_a_refusal(tmp_path):
+    cell = "try:\n    ask()\nexcept ValueError as error:\n    error.add_note('see it')\n    raise"
+    assert show_cell(tmp_path, cell) == f"{a_refusal()}\nsee it"
+
+
+def test_plain_python_shows_the_way_to_a_refusal():
+    with pytest.raises(InvalidParameter) as refused:
+        exec(REFUSE + "ask()", {})
+    told = "".join(traceback.format_exception(refused.value))
+    assert told.startswith("Traceback (most recent call last):")
+    assert "in ask" in told

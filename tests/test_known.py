@@ -704,3 +704,38 @@ def test_no_sum_of_noise_has_a_margin_below_its_tail(scale, beta):
     law = Laplace(sensitivity=scale, epsilon=1)
     margin = Summed((Term(law, 16),)).margin(beta)
     assert law.margin(beta) <= margin <= 16 * law.margin(Fraction(beta) / 16)
+
+
+# --- the price of what nothing is offered for ----------------------------------------------------
+
+
+def test_without_an_offer_every_way_to_look_first_says_the_same_prices():
+    with clinic() as curator:
+        sql = "SELECT city, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY city"
+        told = set()
+        for look in (curator.ask, curator.price, curator.explain):
+            with pytest.raises(QuestionRefusal, match="Q43") as refused:
+                look(sql)
+            told.add(str(refused.value))
+        (text,) = told
+        printed = str(curator.price(sql, epsilon="0.1")).splitlines()
+        price, margins = printed
+        assert price.startswith("ε = 0.1, ")
+        words = margins.removesuffix(" (95 %)")
+        assert words != margins
+        assert "mean ± " in words
+        assert words.endswith(" in a group of 1,000 rows")
+        assert f"epsilon = 0.1 buys {words};" in text
+        assert repr(curator.price(sql, epsilon="0.1")) == "\n".join(printed)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT MEDIAN(age) AS m FROM visits", "SELECT 1 + COUNT(*) AS n FROM visits"]
+)
+def test_what_is_told_without_an_offer_is_priced_so(sql):
+    with clinic() as curator:
+        curator.ask(sql, epsilon=3)
+        quote = curator.price(sql)
+        assert quote.free
+        assert str(quote).startswith("free: ")
+        assert curator.ask(sql).charged == NOTHING

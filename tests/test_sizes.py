@@ -61,6 +61,7 @@ def open_curator(schema: str, *names: str, ledger: Ledger | None = None) -> Cura
 )
 def test_how_many_there_are_is_told_as_it_is(sql, offer):
     with open_curator(ONE + PEOPLE) as curator:
+        assert curator.price(sql, **offer).loss == sizes.LEAST
         answer = curator.ask(sql, **offer)
         assert answer.column("n") == [40]  # one row of 7, and none of nobody
         assert answer.margins()["n"] == [0]

@@ -270,6 +270,18 @@ class Refusal(Exception):
             lines.append(self.span.underline())
         return "\n".join([*lines, f"Why: {self.why}", f"Fix: {self.fix}"])
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: these words, and not the way through our files that led to them.
+
+        IPython asks for it.  Where another error stands behind the refusal, all is shown.
+        """
+        behind = None if self.__suppress_context__ else self.__context__
+        if self.__cause__ is not None or behind is not None:
+            from traceback import format_exception  # which nobody else needs
+
+            return "".join(format_exception(self)).splitlines()
+        return [*str(self).splitlines(), *getattr(self, "__notes__", ())]
+
     def naming(self, unit: str) -> Self:
         """The same refusal, calling a person ``unit`` where the schema says something else.
 

@@ -66,12 +66,17 @@ def test_explanations_prices_and_balances(server, remote, fresh):
     assert str(remote.explain(f"EXPLAIN {question}", epsilon="1/50")) == str(explained)
     with pytest.raises(InvalidParameter, match="EXPLAIN is not charged"):
         remote.ask(f"EXPLAIN {question}", epsilon="1/50")
-    assert (remote.price(question, epsilon="1/50").free, remote.spent.epsilon) == (False, 0)
+    quote = remote.price(question, epsilon="1/50")
+    assert (quote.free, remote.spent.epsilon) == (False, 0)
+    price, margins = repr(quote).splitlines()
+    assert price == str(quote.loss)
+    assert margins.startswith("n ± ")
     remote.ask(question, epsilon=Fraction(1, 50))
     assert remote.price(question, epsilon="1/50").free
     balance = remote.balance()
     assert balance.spent.epsilon == Fraction(1, 50)
     assert "more counts" in str(balance)
+    assert repr(balance) == str(balance)  # what a notebook shows
     (entry,) = remote.transcript()
     assert (entry.question, entry.loss.epsilon, entry.state) == (
         *(question, Fraction(1, 50), "answered"),
@@ -91,8 +96,9 @@ def test_the_same_refusals(server, remote):
     assert "^^^^^^" in str(refused.value)
     with pytest.raises(BudgetRefusal, match="B1"):
         remote.ask("SELECT COUNT(*) FROM visits", epsilon="5000")
-    with pytest.raises(AccessRefusal, match="A10"):
+    with pytest.raises(AccessRefusal, match="A10: the key that was given opens") as refused:
         client.connect(server.url, timeout_s=PATIENCE_S, key=FALSE)
+    assert 'key="discreet_' in refused.value.fix
     with client.connect(
         server.url, timeout_s=PATIENCE_S, key=server.datasets["damaged"].key
     ) as damaged:
@@ -118,10 +124,19 @@ def test_a_key_is_not_sent_over_an_open_line(monkeypatch):
     assert len(sent) == 3
 
 
-@pytest.mark.parametrize("key", ["", "discreet_x", "Bearer " + FALSE, "clé", FALSE + "\nX: y"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("", "discreet_x", "discreet_…", "discreet_...", FALSE[:-1], None),
+        *("Bearer " + FALSE, "clé", FALSE + "\nX: y"),
+    ],
+)
 def test_what_cannot_be_a_key_is_not_sent(key):
-    with pytest.raises(AccessRefusal, match="A10"):
+    with pytest.raises(AccessRefusal, match="A10: what was given as key= is not a key") as refused:
         client.connect("https://clinic.example", key=key, transport=httpx.MockTransport(_never))
+    assert 'key="discreet_…"' in refused.value.fix
+    assert "Authorization" not in str(refused.value)
+    assert not key or FALSE[26:] not in str(refused.value)
 
 
 def _never(request):

@@ -316,9 +316,9 @@ class Curator(Procedures):
             if question.is_listed:
                 self.account.check_access(analyst)
                 return self.list_groups(question)
-            size = self._find_size(question, spend)
+            size = self.find_size(question, spend)
             if size is None and spend.empty:
-                return self._tell_known(question, spend, analyst)
+                return self._quotes.recall(question, spend, analyst)[1]
             planned = size or self.find_payable(question, spend, analyst)
             known = None
             if spend.fresh:
@@ -375,7 +375,7 @@ class Curator(Procedures):
 
     # --- what is known already -----------------------------------------------------------------
 
-    def _find_sources(self, planned: Planned, analyst: str) -> tuple[int, ...]:
+    def find_sources(self, planned: Planned, analyst: str) -> tuple[int, ...]:
         """Released answers that may tell what is asked, by their numbers."""
         if planned.about is None:
             return ()
@@ -414,7 +414,7 @@ class Curator(Procedures):
         self, planned: Planned, spend: Offer, analyst: str
     ) -> Derived | Stored | tuple[Derived | None, tuple[int, ...]] | None:
         """The same of ``planned``, ``spend``, ``analyst``; and a stored answer in these words."""
-        sources = self._find_sources(planned, analyst)
+        sources = self.find_sources(planned, analyst)
         if not sources and not spend.within:
             return None
         earlier = self.account.recall(self.make_request(planned, spend, analyst))
@@ -435,16 +435,6 @@ class Curator(Procedures):
             if self.account.find(self.make_request(found, spend, analyst)) != "stored":
                 return found
         raise LookupError(planned.key)  # there is always another number
-
-    def _tell_known(self, question: Question, spend: Offer, analyst: str) -> Answer:
-        """What is known of a question that nothing is offered for; or a refusal with prices."""
-        planned = self.find_any_plan(question, spend)
-        self.account.find(self.make_request(planned, spend, analyst))  # refuses strangers
-        sources = self._find_sources(planned, analyst)
-        known = self.knowing.recall(planned, sources) if sources else None
-        if known is not None:
-            return known
-        raise self._quotes.unknown_refusal(question, planned, sources)
 
     def find_any_plan(self, question: Question, spend: Offer) -> Planned:
         """The plan of a question at some spend: what it measures is the same at any."""
@@ -782,7 +772,7 @@ class Curator(Procedures):
             return True
         return True
 
-    def _find_size(self, question: Question, spend: Offer) -> Planned | None:
+    def find_size(self, question: Question, spend: Offer) -> Planned | None:
         """The plan of a question for a public number of units, which needs no offer."""
         if not self.sizes:
             return None

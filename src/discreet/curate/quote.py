@@ -9,8 +9,9 @@ from discreet.accounting.loss import NOTHING, Loss
 from discreet.errors import Refusal
 from discreet.exact.numbers import Exact
 from discreet.release.amounts import loss_json
-from discreet.release.display import number
+from discreet.release.display import number, percent
 from discreet.release.explanation import Explanation
+from discreet.release.render import margin_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,20 @@ class Quote:
     def __repr__(self) -> str:
         return str(self)
 
-    def __str__(self) -> str:
+    def describe(self, confidence: Exact = "0.95") -> list[str]:
+        """The price, then the margins that it buys, or the ways to an answer if there are some."""
         if self.refusal is not None:
-            return str(self.refusal)
+            return str(self.refusal).splitlines()
         if self.loss == NOTHING:
-            return "free: it is public"
-        return f"free: paid for before ({self.loss})" if self.free else str(self.loss)
+            return ["free: it is public"]
+        price = f"free: paid for before ({self.loss})" if self.free else str(self.loss)
+        if self.outcome == "known":
+            price = "free: it is known"
+        if self.choices or self.outcome == "known":  # which is as good as what it is told by
+            return [price, *(f"choice: {choice}" for choice in self.choices)]
+        words = margin_words(self.explanation, confidence)
+        expected = ", ".join(f"{name} {margin}" for name, margin in words.items())
+        return [price, *([f"{expected} ({percent(confidence)})"] if expected else [])]
+
+    def __str__(self) -> str:
+        return "\n".join(self.describe())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from discreet.question.offer import Offer
 from discreet.question.question import Question
 from discreet.question.statement import Statement
 from discreet.release.answer import Answer
+from discreet.release.derived import Derived
 from discreet.release.explanation import Explanation
 from discreet.release.render import margin_words
 
@@ -36,7 +38,14 @@ class Quotes:
         """What a question or a statement would cost, and how good its answer would be."""
         if isinstance(asked, Statement):
             return self._curator.statements.explain(asked, offer)
-        return self.explain_plan(self._curator.find_plan(asked, offer.beside(asked.spend)))
+        spend = offer.beside(asked.spend)
+        try:
+            return self.explain_plan(self._curator.find_plan(asked, spend))
+        except QuestionRefusal as refusal:
+            if refusal.code != "Q43":
+                raise
+            planned = self._curator.find_any_plan(asked, spend)
+            raise self._unknown_refusal(asked, planned, ()) from None
 
     def explain_plan(self, planned: Planned) -> Explanation:
         """The same of a question that is planned."""
@@ -51,17 +60,14 @@ class Quotes:
         spend = offer.beside(asked.spend)
         if asked.is_listed:
             return Quote(self.explain_plan(self._curator.find_any_plan(asked, spend)), "known")
-        if spend.empty:
-            planned = self._curator.find_any_plan(asked, spend)
-            known = self._curator.find_good(planned, spend, analyst)
-            told = known[0] if isinstance(known, tuple) else known
-            if told is not None:
-                return Quote(self.explain_plan(planned), "known", None, (offer_known(told),))
-        planned = self._curator.find_payable(asked, spend, analyst)
+        size = self._curator.find_size(asked, spend)
+        if size is None and spend.empty:
+            return self._price_nothing(asked, spend, analyst)
+        planned = size or self._curator.find_payable(asked, spend, analyst)
         explanation = self.explain_plan(planned)
         if spend.fresh:
             planned = self._curator.make_fresh(planned, spend, analyst)
-        else:
+        elif size is None:
             quote = self._price_known(planned, spend, analyst)
             if quote is not None:
                 return quote
@@ -74,6 +80,24 @@ class Quotes:
                 explanation, refusal.code, self.explain_refusal(refusal, asked, spend, analyst)
             )
         return Quote(explanation, outcome)
+
+    def recall(self, question: Question, spend: Offer, analyst: str) -> tuple[Planned, Answer]:
+        """What is known of a question that nothing is offered for; or a refusal with prices."""
+        planned = self._curator.find_any_plan(question, spend)
+        request = self._curator.make_request(planned, spend, analyst)
+        self._curator.account.find(request)  # refuses strangers
+        sources = self._curator.find_sources(planned, analyst)
+        known = self._curator.knowing.recall(planned, sources) if sources else None
+        if known is None:
+            raise self._unknown_refusal(question, planned, sources)
+        return planned, known
+
+    def _price_nothing(self, question: Question, spend: Offer, analyst: str) -> Quote:
+        """What is told for nothing: what is derived, or what was measured just so."""
+        planned, known = self.recall(question, spend, analyst)
+        if isinstance(known, Derived):
+            return Quote(self.explain_plan(planned), "known", None, (offer_known(known),))
+        return Quote(self.explain_plan(replace(planned, priced=known.priced)), "stored")
 
     def _price_known(self, planned: Planned, spend: Offer, analyst: str) -> Quote | None:
         """The choices where something is known already; None where nothing is, or all was paid."""
@@ -126,7 +150,7 @@ class Quotes:
             lambda offer: self.explain_plan(self._curator.find_plan(question, offer)),
         )
 
-    def unknown_refusal(
+    def _unknown_refusal(
         self, question: Question, planned: Planned, sources: Sequence[int]
     ) -> QuestionRefusal:
         """Nothing is known: what it would cost, and why released answers do not tell."""

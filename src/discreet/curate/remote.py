@@ -24,7 +24,7 @@ import httpx
 from discreet import errors
 from discreet.errors import CODES, AccessRefusal, Refusal, Span
 from discreet.exact.numbers import Exact
-from discreet.ledger.keys import is_loopback, key_id
+from discreet.ledger.keys import is_loopback, public_part
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 
 # What an answer, a price or the schema is made of is imported when the first of them arrives:
@@ -86,8 +86,9 @@ def connect(
             why="whoever reads a key on the way can spend what the people in the data may lose.",
             fix="connect to https://..., or say insecure=True.",
         )
-    key = key.strip()  # a key that was pasted may end its line
-    key_id(key)  # refused if it cannot be a key
+    key = key.strip() if isinstance(key, str) else ""  # a key that was pasted may end its line
+    if public_part(key) is None:
+        raise _no_key("what was given as key= is not a key.")
     client = httpx.Client(
         base_url=address,
         headers={"Authorization": f"Bearer {key}"},
@@ -108,15 +109,18 @@ def _parse_url(url: str) -> httpx.URL:
         raise _unreachable() from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RemoteBalance:
-    """What is left, as the server says it."""
+    """What is left, as the server says it; shown in its words."""
 
     spent: Loss
     """What was lost in the block that lost most."""
     text: str
     shape: Mapping[str, Any]
     """All of it, as it was sent."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         return self.text
@@ -698,6 +702,8 @@ def _read_refusal(response: httpx.Response, body: Mapping[str, Any] | None) -> R
 def _parse_refusal(shape: Mapping[str, Any], question: str) -> Refusal:
     """The refusal that the server sent, as the curator would have raised it."""
     code = shape["code"] if shape["code"] in CODES else "A18"
+    if code == "A10":  # it was sent, whatever the server says of that
+        return _no_key("the key that was given opens nothing here.")
     span = shape.get("place")
     kind = _FAMILIES[code[0]]
     return kind(
@@ -710,6 +716,18 @@ def _parse_refusal(shape: Mapping[str, Any], question: str) -> Refusal:
         offer={str(name): str(amount) for name, amount in dict(shape.get("offer") or {}).items()},
         declaration=None if shape.get("declaration") is None else str(shape["declaration"]),
     ).translate("python", heard="http")
+
+
+def _no_key(what: str) -> AccessRefusal:
+    """What is said of a key that opens nothing, in the words of Python; it is never quoted."""
+    return AccessRefusal(
+        "A10",
+        what,
+        why="what has been lost about the people in the data is counted for each who asks.",
+        fix='pass the whole key as it was shown when it was made: key="discreet_…", which goes on '
+        "with 16 digits or letters, an underscore and 64 more. A lost key is not shown again: ask "
+        "the curator for a new one.",
+    )
 
 
 def _unreachable() -> AccessRefusal:
