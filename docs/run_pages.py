@@ -84,7 +84,7 @@ class Shell:
             self.key = shown[-1]
         for port, free in self.ports.items():
             text = text.replace(free, port)
-        return KEY.sub(COPIED, text).replace(str(self.folder), "~")
+        return KEY.sub(COPIED, text).replace(str(self.folder), "/home/you")
 
     def close(self) -> None:
         """End the shell, and the servers that it started."""
