@@ -27,6 +27,8 @@ Exact = int | float | str | Fraction | Decimal
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _RATIO = re.compile(r"[+-]?\d+/0*[1-9]\d*", re.ASCII)
 _MOST_DIGITS = 1000
+_PROBABILITIES = {"confidence": "0.95", "delta": "1e-9", "power": "0.9"}
+"""What a probability of this name may well be; of any other name, a chance of error."""
 
 
 def fraction(value: Exact, *, name: str = "value", secret: bool = False) -> Fraction:
@@ -96,7 +98,7 @@ def proportion(value: Exact, *, name: str, closed: bool = False) -> Fraction:
             "P2",
             f"{name} must be {between}, got {quote_value(number)}.",
             why=f"{name} is a probability.",
-            fix=f"pass {name} as a probability such as '0.05'.",
+            fix=f"pass {name} as a probability such as '{_PROBABILITIES.get(name, '0.05')}'.",
         )
     return number
 
