@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
@@ -26,9 +26,17 @@ from discreet.mechanisms.grid import (
     to_steps,
     write_call,
 )
-from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise
+from discreet.mechanisms.laplace import (
+    changes_one,
+    fractional_without_grid,
+    refuse_unstated,
+    too_much_noise,
+)
 from discreet.noise import discrete_gaussian
 from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
+
+if TYPE_CHECKING:
+    from discreet.accounting.profile import GaussianProfile
 
 
 @require_names
@@ -239,6 +247,16 @@ class Gaussian:
         enough = math.isqrt(math.ceil(2 * variance * log_up(2 * count / allowed))) + 1
         steps = least_integer(lambda m: _reaches(variance, m, allowed, count), holds_at=enough)
         return steps if self.grid is None else steps * self.grid.step
+
+    @property
+    def profile(self) -> GaussianProfile | None:
+        """Delta at every epsilon, if one unit changes one entry; None if it may change more."""
+        if not changes_one(self.steps_squared, self.grid, self.entries_changed):
+            return None
+        from discreet.accounting.profile import GaussianProfile  # few releases are compared
+
+        shift = math.isqrt(self.steps_squared)  # one entry moves by whole steps
+        return GaussianProfile(sensitivity=shift, sigma_squared=self.step_sigma_squared)
 
     @property
     def noise_law(self) -> DiscreteGaussianLaw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import arb
@@ -28,6 +28,9 @@ from discreet.mechanisms.grid import (
 )
 from discreet.noise import discrete_laplace
 from discreet.noise.laplace import GREATEST_SCALE
+
+if TYPE_CHECKING:
+    from discreet.accounting.profile import LaplaceProfile
 
 
 @require_names
@@ -200,6 +203,15 @@ class Laplace:
         return steps if self.grid is None else steps * self.grid.step
 
     @property
+    def profile(self) -> LaplaceProfile | None:
+        """Delta at every epsilon, if one unit changes one entry; None if it may change more."""
+        if not changes_one(self.steps, self.grid, self.entries_changed):
+            return None
+        from discreet.accounting.profile import LaplaceProfile  # few releases are compared
+
+        return LaplaceProfile(sensitivity=self.steps, scale=self.step_scale)
+
+    @property
     def noise_law(self) -> DiscreteLaplaceLaw:
         """The exact law of the noise in one entry, counted in steps of the grid."""
         return DiscreteLaplaceLaw(center=0, scale=self.step_scale)
@@ -223,6 +235,15 @@ def l1_steps(sensitivity: Fraction, *, grid: Grid | None, entries_changed: int |
     if sensitivity.denominator != 1:
         raise fractional_without_grid("sensitivity", sensitivity)
     return sensitivity.numerator
+
+
+def changes_one(steps: int, grid: Grid | None, entries_changed: int | None) -> bool:
+    """Whether one unit changes one entry only.
+
+    It does if that is stated, if a single step is all that there is, and on a grid
+    where nothing is stated: there a vector is refused.
+    """
+    return steps == 1 or entries_changed == 1 or (grid is not None and entries_changed is None)
 
 
 def margin_steps(scale: Fraction, beta: Fraction, coordinates: int) -> int:
