@@ -169,6 +169,7 @@ class Laplace:
     def release(self, value: Any, *, exact: bool = False) -> Any:
         """``value`` with noise: a number, a list or tuple, or an array; the same kind comes back.
 
+        What calls itself an array, such as a series of pandas, comes back as numpy's.
         Without a grid, whole numbers: arrays of 64-bit ones saturate, or come back as
         Python's (dtype object) if ``exact``; arrays of Python's hold any size.  On a
         grid, any finite numbers: floats stay floats, others become fractions.
