@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import namedtuple
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from discreet import mechanisms
 from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.audit import observe
 from discreet.errors import InvalidParameter
@@ -52,6 +54,42 @@ def test_margin_is_never_worse_than_theorem_3_8(sensitivity, epsilon, beta, coor
     mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon)
     theorem = float(mechanism.scale) * math.log(coordinates / beta)
     assert mechanism.margin(beta, coordinates=coordinates) <= theorem + 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        (Laplace(sensitivity=3, epsilon="1/4"), {"coordinates": 3}),
+        (Gaussian(sensitivity=3, rho="1/8"), {}),
+        (mechanisms.Staircase(sensitivity=3, epsilon=2), {}),
+        (mechanisms.Histogram(bins=["a", "b", "c"], epsilon="1/2"), {}),
+        (mechanisms.PropertyDistance(len, epsilon="1/2"), {}),
+        (mechanisms.Quantile("1/2", lower=0, upper=9, epsilon=2), {}),
+        (mechanisms.Quantiles(["1/4", "1/2"], lower=0, upper=9, epsilon=2), {}),
+        (mechanisms.ExponentialMechanism(sensitivity=3, epsilon=2), {"candidates": 5}),
+        (mechanisms.ReportNoisyMax(sensitivity=3, epsilon=2), {"candidates": 5}),
+        (mechanisms.TopK(k=3, sensitivity=3, epsilon=2), {"candidates": 5}),
+        (mechanisms.AboveThreshold(threshold=3, sensitivity=2, epsilon=2), {"queries": 7}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_margin_is_asked_for_by_either_chance(mechanism, options):
+    usual = mechanism.margin("0.05", **options)
+    assert mechanism.margin(confidence="0.95", **options) == usual
+    assert mechanism.margin(beta="0.05", **options) == usual
+    for chances in ({}, {"beta": "0.05", "confidence": "0.95"}):
+        with pytest.raises(InvalidParameter, match="beta or confidence, and not both"):
+            mechanism.margin(**chances, **options)
+    with pytest.raises(InvalidParameter, match="confidence must be strictly between"):
+        mechanism.margin(confidence=95, **options)
+
+
+def test_every_margin_takes_a_confidence():
+    named = [getattr(mechanisms, name) for name in mechanisms.__all__]
+    having = [one for one in named if hasattr(one, "margin")]
+    assert len(having) >= 20
+    for one in having:
+        assert "confidence" in inspect.signature(one.margin).parameters, one
 
 
 def test_the_ten_thousand_names_of_example_3_3():

@@ -103,6 +103,25 @@ def proportion(value: Exact, *, name: str, closed: bool = False) -> Fraction:
     return number
 
 
+def failure_share(beta: Exact | None, confidence: Exact | None) -> Fraction:
+    """How often a margin may be missed: ``beta``, or what ``confidence`` leaves; one is given.
+
+    >>> failure_share(None, "0.95"), failure_share("0.05", None)
+    (Fraction(1, 20), Fraction(1, 20))
+    """
+    if beta is not None and confidence is None:
+        return proportion(beta, name="beta")
+    if confidence is not None and beta is None:
+        return 1 - proportion(confidence, name="confidence")
+    raise InvalidParameter(
+        "P4",
+        "a margin needs beta or confidence, and not both.",
+        why="beta is how often it is missed and confidence how often it holds: taken for each "
+        "other, a margin promises next to nothing.",
+        fix="pass confidence='0.95', or beta='0.05', which says the same.",
+    )
+
+
 def whole(value: object, *, name: str, least: int = 0) -> int:
     """``value`` as an ``int``, refused unless a whole number of at least ``least``."""
     if isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least:

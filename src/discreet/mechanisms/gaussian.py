@@ -15,7 +15,7 @@ from discreet.accounting.law import DiscreteGaussianLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
-from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, nonnegative, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import bracket, least_decimal, least_integer
 from discreet.mechanisms.grid import (
@@ -238,9 +238,11 @@ class Gaussian:
             value, self.grid, lambda size: discrete_gaussian(spread, size), exact=exact
         )
 
-    def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, coordinates: int = 1
+    ) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no entry is off by more."""
-        allowed = proportion(beta, name="beta")
+        allowed = failure_share(beta, confidence)
         count = whole(coordinates, name="coordinates", least=1)
         variance = self.step_sigma_squared
         # Sub-Gaussian (Canonne, Kamath and Steinke, Proposition 25): `enough` is.

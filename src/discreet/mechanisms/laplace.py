@@ -14,7 +14,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, floor_scaled, log_up
-from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, nonnegative, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import least_decimal
 from discreet.mechanisms.grid import (
@@ -194,11 +194,13 @@ class Laplace:
         drawn = (np.asarray(earlier).astype(object) - exact).astype(np.int64)
         return exact + refine_laplace(drawn, wider=scale, narrower=self.step_scale).astype(object)
 
-    def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, coordinates: int = 1
+    ) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no entry is off by more."""
         steps = margin_steps(
             self.step_scale,
-            proportion(beta, name="beta"),
+            failure_share(beta, confidence),
             whole(coordinates, name="coordinates", least=1),
         )
         return steps if self.grid is None else steps * self.grid.step
