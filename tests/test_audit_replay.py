@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import threading
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +16,7 @@ import pytest
 from discreet import audit, mechanisms
 from discreet.accounting.budget import Budget
 from discreet.audit import Verdict, observe
+from discreet.audit.generators import watch_sources
 from discreet.curate.curator import Curator
 from discreet.errors import InvalidParameter
 from discreet.mechanisms import (
@@ -124,7 +126,10 @@ def test_what_is_right_is_let_be(target):
 
 
 def test_nothing_to_compare_is_said():
-    assert audit.replay(len, HERE, THERE).verdict is Verdict.UNDECIDED
+    assert audit.replay(lambda rows: 7, HERE, THERE).verdict is Verdict.UNDECIDED
+    found = audit.replay(lambda rows: 7, HERE, THERE, sensitivity=20)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "no noise was seen, and nothing moved" in found.sentence
 
 
 def test_a_bare_draw_hides_nobody_knows_how_much():
@@ -178,6 +183,114 @@ def test_outputs_are_compared_with_the_stated_sensitivity(target):
     assert found.alarm
     assert "with the noise frozen" in found.sentence
     assert audit.replay(target, HERE, THERE, sensitivity=12, norm="linf").alarm
+
+
+OWN = np.random.default_rng()
+
+
+def numpy_fresh(rows):
+    return sum(rows) + np.random.default_rng().laplace(0, 40)
+
+
+def numpy_own(rows):
+    return sum(rows) + OWN.laplace(0, 40)
+
+
+def the_system(rows):
+    return sum(rows) + random.SystemRandom().gauss(0, 40)
+
+
+def hardly_ever(rows):
+    """Right, and nearly always without noise: no repetition would find that it draws."""
+    return len(rows) + (random.SystemRandom().random() < 1e-6)
+
+
+def a_coin_of_its_own(rows):
+    """Right, with a public coin that says which noise is drawn."""
+    scale = 2 if OWN.random() < 0.5 else 3
+    return discrete_laplace(scale)
+
+
+@pytest.mark.parametrize("target", [numpy_fresh, numpy_own, the_system])
+@pytest.mark.parametrize("there", [HERE, THERE])
+@pytest.mark.parametrize("sensitivity", [None, 13])
+def test_noise_that_cannot_be_frozen_convicts_nobody(target, there, sensitivity):
+    for _ in range(5):
+        found = audit.replay(target, HERE, there, sensitivity=sensitivity, adjacent=True)
+        assert found.verdict is Verdict.UNDECIDED
+        assert found.differences == ()
+        assert "could not be frozen" in found.sentence
+        assert "a parameter named rng" in found.sentence
+        assert found.to_json()["frozen"] is False
+
+
+def test_rare_noise_convicts_nobody():
+    found = audit.replay(hardly_ever, HERE, THERE, sensitivity=1)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "could not be frozen" in found.sentence
+
+
+def test_chance_would_have_to_strike_forty_times():
+    """With one run more a coin that is not frozen convicts right code once in eight."""
+    assert not any(audit.replay(a_coin_of_its_own, HERE, THERE).alarm for _ in range(60))
+
+
+class Unlike:
+    """Equal to nothing but itself."""
+
+
+def test_outputs_that_are_no_numbers():
+    def words(rows, rng):
+        return np.array(["few", "many"])[: 1 + (rng.random() < 2)]
+
+    assert not audit.replay(words, HERE, THERE, sensitivity=3).alarm
+    found = audit.replay(lambda rows, rng: Unlike(), HERE, THERE, sensitivity=3)
+    assert found.verdict is Verdict.UNDECIDED
+    found = audit.replay(lambda rows: np.array(["a"] * (len(rows) - 3)), HERE, THERE)
+    assert found.alarm
+
+
+@pytest.mark.parametrize("sensitivity", [None, 13, 20])
+@pytest.mark.parametrize("seeded", [False, True])
+def test_no_noise_at_all_is_found(sensitivity, seeded):
+    def exposed(rows):
+        return sum(rows) + (np.random.default_rng(3).laplace() if seeded else 0)
+
+    found = audit.replay(exposed, HERE, THERE, sensitivity=sensitivity)
+    assert found.verdict is Verdict.BROKEN
+    assert "no noise was drawn" in found.sentence
+    assert "the output moved" in found.sentence
+
+
+def both(rows, rng):
+    return right(rows) + sum(rng.spawn(1)[0].normal(size=2))
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (numpy_global, ": noise from numpy's global generator, frozen, and nothing"),
+        (standard_library, ": noise from the global generator of random, frozen, and nothing"),
+        (numpy_given, ": noise from the given rng, frozen, and nothing"),
+        (both, ": the same 1 use of noise in both worlds, noise from the given rng, frozen, and"),
+        (right, ": the same 1 use of noise in both worlds, and nothing"),
+    ],
+)
+def test_what_was_drawn_is_said(target, words):
+    found = audit.replay(target, HERE, THERE, sensitivity=14)
+    assert found.verdict is Verdict.CONSISTENT
+    assert words in found.sentence
+
+
+def test_who_is_asked_is_looked_at_no_longer_than_asked():
+    before = sys.getprofile()
+    with watch_sources() as asked:
+        random.random()
+        random.Random(7).random()
+    OWN.random()
+    random.SystemRandom().random()
+    assert asked == ["seed", "random"]
+    assert sys.getprofile() is before
 
 
 def test_global_generators_are_put_back():

@@ -41,6 +41,7 @@ from discreet.accounting.profile import (
 )
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import exp_bounds, log_up
+from discreet.mechanisms import ExponentialMechanism, Gaussian, Grid, Laplace
 
 steady = settings(deadline=None, derandomize=True)
 scipy_special = pytest.importorskip("scipy.special")
@@ -580,6 +581,50 @@ def test_compare_can_ask_the_peer():
     peer = next(row for row in table.rows if row.method == "peer")
     assert not peer.certified
     assert float(peer.epsilon) == pytest.approx(float(table.best(20).epsilon), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "profile"),
+    [
+        (Laplace(sensitivity=1, epsilon="1/10"), LaplaceProfile(sensitivity=1, scale=10)),
+        (
+            Laplace(sensitivity=3, epsilon="1/4", entries_changed=1),
+            LaplaceProfile(sensitivity=3, scale=12),
+        ),
+        (
+            Laplace(sensitivity=3, epsilon="1/4", grid=Grid("1/2")),
+            LaplaceProfile(sensitivity=6, scale=24),
+        ),
+        (
+            Gaussian(sensitivity=3, rho="1/8", entries_changed=1),
+            GaussianProfile(sensitivity=3, sigma_squared=36),
+        ),
+    ],
+)
+def test_a_mechanism_stands_for_the_profile_that_it_knows(mechanism, profile):
+    assert mechanism.profile == profile
+    mine = compare(mechanism, counts=(3, 10), delta="1e-6")
+    assert mine == compare(profile, counts=(3, 10), delta="1e-6")
+    assert compose([mechanism, profile]) == compose([profile] * 2)
+    assert mechanism.loss.epsilon == profile.loss.epsilon
+    assert mechanism.loss.rho == profile.loss.rho
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        (Laplace(sensitivity=3, epsilon="1/4"), "AnyProfile('1/4', '0')"),
+        (Gaussian(sensitivity=3, rho="1/8", entries_changed=2), "entries_changed=1"),
+        (ExponentialMechanism(sensitivity=3, epsilon=2), "AnyProfile('2', '0')"),
+        ("laplace", "LaplaceProfile(sensitivity=1, scale=20)"),
+    ],
+)
+def test_a_release_of_which_no_profile_is_known_is_refused(release, words):
+    for ask in (lambda: compare(release, counts=3, delta="1e-6"), lambda: compose([release])):
+        with pytest.raises(InvalidParameter, match="no profile of") as refusal:
+            ask()
+        assert refusal.value.code == "P4"
+        assert words in refusal.value.fix
 
 
 def test_a_table_with_a_missing_cell_is_still_a_table():

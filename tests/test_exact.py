@@ -87,6 +87,17 @@ def test_domains(check, good, bad):
             check(value, name="beta")
 
 
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [("delta", "1e-9"), ("confidence", "0.95"), ("power", "0.9"), ("beta", "0.05")],
+)
+def test_each_probability_has_an_example_of_its_own(name, example):
+    """Nobody is told to fail one person in twenty."""
+    with pytest.raises(InvalidParameter) as refused:
+        numbers.proportion(7, name=name)
+    assert refused.value.fix == f"pass {name} as a probability such as '{example}'."
+
+
 def test_a_closed_proportion_admits_its_ends():
     assert numbers.proportion(0, name="p", closed=True) == 0
     assert numbers.proportion(1, name="p", closed=True) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import namedtuple
 from dataclasses import replace
@@ -9,10 +10,13 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from discreet import mechanisms
 from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.audit import observe
 from discreet.errors import InvalidParameter
@@ -50,6 +54,42 @@ def test_margin_is_never_worse_than_theorem_3_8(sensitivity, epsilon, beta, coor
     mechanism = Laplace(sensitivity=sensitivity, epsilon=epsilon)
     theorem = float(mechanism.scale) * math.log(coordinates / beta)
     assert mechanism.margin(beta, coordinates=coordinates) <= theorem + 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        (Laplace(sensitivity=3, epsilon="1/4"), {"coordinates": 3}),
+        (Gaussian(sensitivity=3, rho="1/8"), {}),
+        (mechanisms.Staircase(sensitivity=3, epsilon=2), {}),
+        (mechanisms.Histogram(bins=["a", "b", "c"], epsilon="1/2"), {}),
+        (mechanisms.PropertyDistance(len, epsilon="1/2"), {}),
+        (mechanisms.Quantile("1/2", lower=0, upper=9, epsilon=2), {}),
+        (mechanisms.Quantiles(["1/4", "1/2"], lower=0, upper=9, epsilon=2), {}),
+        (mechanisms.ExponentialMechanism(sensitivity=3, epsilon=2), {"candidates": 5}),
+        (mechanisms.ReportNoisyMax(sensitivity=3, epsilon=2), {"candidates": 5}),
+        (mechanisms.TopK(k=3, sensitivity=3, epsilon=2), {"candidates": 5}),
+        (mechanisms.AboveThreshold(threshold=3, sensitivity=2, epsilon=2), {"queries": 7}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_margin_is_asked_for_by_either_chance(mechanism, options):
+    usual = mechanism.margin("0.05", **options)
+    assert mechanism.margin(confidence="0.95", **options) == usual
+    assert mechanism.margin(beta="0.05", **options) == usual
+    for chances in ({}, {"beta": "0.05", "confidence": "0.95"}):
+        with pytest.raises(InvalidParameter, match="beta or confidence, and not both"):
+            mechanism.margin(**chances, **options)
+    with pytest.raises(InvalidParameter, match="confidence must be strictly between"):
+        mechanism.margin(confidence=95, **options)
+
+
+def test_every_margin_takes_a_confidence():
+    named = [getattr(mechanisms, name) for name in mechanisms.__all__]
+    having = [one for one in named if hasattr(one, "margin")]
+    assert len(having) >= 20
+    for one in having:
+        assert "confidence" in inspect.signature(one.margin).parameters, one
 
 
 def test_the_ten_thousand_names_of_example_3_3():
@@ -317,6 +357,56 @@ def test_without_a_grid_only_whole_numbers_and_no_value_in_the_refusal(value):
     with pytest.raises(InvalidParameter, match="P6") as refusal:
         Laplace(sensitivity=3, epsilon=2).release(value)
     assert str(CANARY) not in str(refusal.value)
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(3, "1e9"), Gaussian(sensitivity=3, rho="1e9")])
+def test_what_calls_itself_an_array_is_read_as_one(mechanism):
+    released = mechanism.release(pd.Series([40, 7], dtype="Int64"))
+    assert isinstance(released, np.ndarray)
+    assert released.tolist() == [40, 7]
+    assert mechanism.release(pd.DataFrame({"a": [4, 7], "b": [5, 9]})).tolist() == [[4, 5], [7, 9]]
+    assert mechanism.release(pa.chunked_array([[3], [8, 2]])).tolist() == [3, 8, 2]
+    on_grid = Laplace(3, "1e9", grid=Grid("1/4"), entries_changed=2)
+    assert on_grid.release(pd.Series([2.5, 7.0])).tolist() == [2.5, 7.0]
+    with pytest.raises(InvalidParameter, match="entries_changed"):
+        Laplace(3, "1e9", grid=Grid("1/4")).release(pd.Series([2.5, 7.0]))
+
+
+class Broken:
+    """Says that it is an array, and what its cell holds."""
+
+    def __array__(self, *_: object, **__: object) -> None:
+        raise ValueError("4711")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("a", "text"),
+        (["a"], "text"),
+        (np.array(["a"]), "text"),
+        (pd.Series([True]), "truth value"),
+        (True, "truth value"),
+        (np.bool_(True), "truth value"),
+        (math.nan, "not a number"),
+        ([3, np.float64("inf")], "not a number"),
+        (Decimal("sNaN"), "not a number"),
+        (2.5, "digits after the point"),
+        (Fraction(5, 2), "digits after the point"),
+        (pd.Series([2.5]), "digits after the point"),
+        (pd.Series([3.0, math.nan]), "digits after the point"),  # its type is public, no more
+        (None, "this is none"),
+        (pd.Series([3, None], dtype=object), "this is none"),
+        (Broken(), "this is none"),
+    ],
+)
+def test_the_refusal_fits_what_was_given(value, words):
+    with pytest.raises(InvalidParameter) as refusal:
+        Laplace(sensitivity=3, epsilon=1).release(value)
+    assert refusal.value.code == "P6"
+    assert words in refusal.value.why
+    assert "4711" not in str(refusal.value)
+    assert refusal.value.__cause__ is None
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from discreet.accounting.profile import (
     Profile,
     compose,
     fails_within,
+    find_profile,
 )
 from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import ball, enclose, ends, log_up, precision
@@ -395,11 +396,13 @@ class Comparison:
 
 
 def compare(
-    release: Profile, *, counts: int | Sequence[int], delta: Exact, peer: bool = False
+    release: Any, *, counts: int | Sequence[int], delta: Exact, peer: bool = False
 ) -> Comparison:
     """The epsilon of ``counts`` equal releases by every theorem, for a table or a plot.
 
-    ``peer=True`` adds the number of the dp-accounting library.
+    ``release`` is a profile, or a mechanism that knows its own: Laplace or Gaussian
+    noise where one unit changes one number.  ``peer=True`` adds the number of the
+    dp-accounting library.
 
     >>> print(compare(LaplaceProfile(sensitivity=2, scale=20, grid=0), counts=90, delta="1e-6"))
     ε at δ = 0.000001
@@ -410,7 +413,7 @@ def compare(
     concentrated  4.82916  Canonne-Kamath-Steinke 13
     profile       4.41086  privacy-loss distribution
     """
-    total = proportion(delta, name="delta")
+    profile, total = find_profile(release), proportion(delta, name="delta")
     numbers = list(counts) if isinstance(counts, Iterable) else [counts]
     if not numbers:
         raise _nothing("counts", "counts=100, or counts=(10, 100, 1000)")
@@ -418,9 +421,9 @@ def compare(
     for number in numbers:
         count = whole(number, name="counts", least=1)
         _within_reach(Fraction(0), count)
-        rows.extend(_rows(release, count, total))
+        rows.extend(_rows(profile, count, total))
         if peer:
-            estimate = Fraction(peer_epsilon([release] * count, delta=total))
+            estimate = Fraction(peer_epsilon([profile] * count, delta=total))
             rows.append(Row("peer", count, estimate, "dp-accounting", certified=False))
     return Comparison(total, tuple(rows))
 

@@ -27,6 +27,7 @@ from discreet import noise
 from discreet.audit.frozen import freeze_bytes
 from discreet.engine.truth import SparseCounts
 from discreet.mechanisms import Gaussian, KeyRelease, Staircase
+from discreet.mechanisms.grid import read_array
 from discreet.mechanisms.quantiles.ranks import Cells
 from discreet.noise.entropy import use_source
 from discreet.price import Additive, Priced, Selection, Threshold
@@ -244,6 +245,7 @@ def _mechanism(frame: FrameType) -> Event:
 
 def numbers_of(value: Any) -> dict[Any, Any] | None:
     """A number, an array or a list of numbers as a vector; None for anything else."""
+    value = read_array(value)
     if isinstance(value, Cells):
         places = zip(value.at.tolist(), value.counts.tolist(), strict=True)
         return {place: count for place, count in places if count}

@@ -4,15 +4,16 @@ With the noise frozen nothing random is left: whatever differs between the runs
 differs because of one person.  That person may move the numbers that noise is
 added to, by at most the stated sensitivity, and nothing else: not which
 mechanisms are used, nor how often, nor with which parameters.
+
+Not all noise of other people's code can be frozen.  So it is run again on the same
+table: where it ends otherwise, something random was left and nothing is concluded.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-import random
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 
 from discreet.accounting.budget import Budget
 from discreet.audit.events import outcome_of
-from discreet.audit.frozen import freeze_bytes
+from discreet.audit.generators import freeze_generators, watch_sources
 from discreet.audit.neighbours import Adjacent, neighbouring
 from discreet.audit.observing import Event, numbers_of, observe
 from discreet.audit.verdict import Verdict, amount_up
@@ -33,6 +34,13 @@ from discreet.question.schema import Schema
 
 NORMS = ("l1", "l2", "linf", "one entry", "units")
 _PLENTY = Budget(epsilon=1000, delta="0.5", accept_large_delta=True)
+
+_AGAIN = 20
+"""How often code that is to be found broken is run again on either table.
+
+What cannot be frozen would have to come out alike each time, and in one of the
+worlds off the mark: of a fair coin, once in a million.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +57,20 @@ class Replay:
     outputs: tuple[Any, Any] = field(repr=False)
     differences: tuple[str, ...] = ()
     checked: int = 0  # comparisons with a stated sensitivity
+    generators: tuple[str, ...] = ()  # other people's, that were frozen and drawn from
+    frozen: bool = True  # whether the same table came to the same end each time
 
     @property
     def verdict(self) -> Verdict:
-        """Broken by any difference; undecided if there was nothing to compare."""
+        """Broken by any difference; undecided if there was nothing to compare, or no noise.
+
+        Where nobody drew and nothing moved, another pair may move: a result without
+        noise is private only if it is the same on all.
+        """
         if self.differences:
             return Verdict.BROKEN
-        return Verdict.CONSISTENT if self.checked else Verdict.UNDECIDED
+        noisy = self.first or self.second or self.generators
+        return Verdict.CONSISTENT if self.checked and noisy else Verdict.UNDECIDED
 
     @property
     def alarm(self) -> bool:
@@ -65,18 +80,36 @@ class Replay:
     @property
     def sentence(self) -> str:
         """The conclusion in words."""
+        if not self.frozen:
+            return (
+                f"{self.name}: with the noise frozen, runs on the same table differ or ask for "
+                "fresh randomness, so that nothing was concluded: noise comes from a generator "
+                "that could not be frozen, or something is kept from run to run. Draw it "
+                "through discreet.mechanisms, from a parameter named rng, or from the global "
+                "generators of numpy or random."
+            )
         if self.differences:
             return f"{self.name}: {self.differences[0]}."
-        if not self.checked:
-            seen = f"the same {len(self.first)} uses of noise in both worlds" if self.first else ""
+        if self.verdict is Verdict.CONSISTENT:
+            return f"{self.name}: {self._noise}, and nothing moved further than stated."
+        if self.checked:
             return (
-                f"{self.name}: {seen or 'no noise was seen'}, and no sensitivity was stated, so "
-                "that how far one person moves the result was not checked."
+                f"{self.name}: {self._noise}, and nothing moved; a result without noise is "
+                "private only if nobody moves it, which one pair does not show."
             )
         return (
-            f"{self.name}: the same {len(self.first)} uses of noise in both worlds, "
-            "and nothing moved further than stated."
+            f"{self.name}: {self._noise}, and no sensitivity was stated, so that how far one "
+            "person moves the result was not checked."
         )
+
+    @property
+    def _noise(self) -> str:
+        """What was drawn, in words."""
+        uses = "use" if len(self.first) == 1 else "uses"
+        seen = [f"the same {len(self.first)} {uses} of noise in both worlds"] if self.first else []
+        if self.generators:
+            seen.append(f"noise from {' and '.join(self.generators)}, frozen")
+        return ", ".join(seen) or "no noise was seen"
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the outputs, as plain JSON."""
@@ -86,6 +119,8 @@ class Replay:
             "events": [[str(event) for event in run] for run in (self.first, self.second)],
             "differences": list(self.differences),
             "checked": self.checked,
+            "generators": list(self.generators),
+            "frozen": self.frozen,
             "verdict": self.verdict.value,
             "sentence": self.sentence,
         }
@@ -114,10 +149,12 @@ def replay(  # noqa: PLR0913 (each is one word of the experiment)
     ``target`` is a curator or a schema (then the tables are given by name, and
     ``question`` is SQL, asked with ``epsilon=...`` or another spend), or any
     function of a table.  A function's draws from ``discreet.noise`` and
-    ``discreet.mechanisms`` are seen; of any other noise (numpy's global generator,
-    or a parameter named ``rng``) only the output is, and how far that may move is
-    to be stated: ``sensitivity`` in ``norm``.  ``adaptive`` says that later steps
-    may follow from what earlier ones released.
+    ``discreet.mechanisms`` are seen; of any other noise (the global generators of
+    numpy and of ``random``, or a parameter named ``rng``) only the output is, and how
+    far that may move is to be stated: ``sensitivity`` in ``norm``.  A function is run
+    again, on the same table: what is drawn elsewhere is not frozen, and nothing is
+    concluded.  ``adaptive`` says that later steps may follow from what earlier ones
+    released.
 
     >>> from textwrap import fill
     >>> from discreet.mechanisms import Laplace
@@ -127,6 +164,34 @@ def replay(  # noqa: PLR0913 (each is one word of the experiment)
     count: use 1 of noise, Laplace(sensitivity=2, epsilon='1/2'), is on numbers that move by
     3 in l1, where 2 is stated.
     """
+    _refuse_unknown(norm)
+    schema = target if isinstance(target, Schema) else getattr(target, "schema", None)
+    neighbouring(table, neighbour, schema=schema, adjacent=adjacent)
+    run = _runner(target, question, spend)
+    worlds = table, neighbour
+    first, second = runs = [_observe(run, world, label) for world in worlds]
+    stated = None if sensitivity is None else positive(sensitivity, name="sensitivity")
+    differences, checked = compare(first.events, second.events, adaptive=adaptive)
+    moved = _describe_excess(first.output, second.output, norm, stated)
+    differences, checked = differences + moved, checked + (stated is not None)
+    ours = isinstance(target, Curator | Schema)  # which have no noise but what is frozen
+    bare = not ours and _moves_bare(first, second)
+    differences = (_BARE, *differences) if bare else differences
+    frozen = ours or _is_steady(run, worlds, runs, label, convicts=bool(differences), bare=bare)
+    called = str(name or question or getattr(target, "__name__", type(target).__name__))
+    return Replay(
+        called,
+        first.events,
+        second.events,
+        (first.output, second.output),
+        differences if frozen else (),
+        checked if frozen else 0,
+        generators=tuple(dict.fromkeys((*first.generators, *second.generators))),
+        frozen=frozen,
+    )
+
+
+def _refuse_unknown(norm: str) -> None:
     if norm not in NORMS:
         raise InvalidParameter(
             "P4",
@@ -134,21 +199,6 @@ def replay(  # noqa: PLR0913 (each is one word of the experiment)
             why="a sensitivity says how far a person moves a result in some norm.",
             fix=f"use one of {', '.join(NORMS)}.",
         )
-    schema = target if isinstance(target, Schema) else getattr(target, "schema", None)
-    neighbouring(table, neighbour, schema=schema, adjacent=adjacent)
-    run = _runner(target, question, spend)
-    runs = [_observe(run, world, label) for world in (table, neighbour)]
-    (first, output), (second, other) = runs
-    differences, checked = compare(first, second, adaptive=adaptive)
-    if sensitivity is not None:
-        stated = positive(sensitivity, name="sensitivity")
-        moved = _describe_excess(output, other, norm, stated)
-        differences += (moved,) if moved else ()
-        checked += 1
-    elif _outcome(output) != _outcome(other):
-        differences += ("one world ends in an error that the other does not have",)
-    called = str(name or question or getattr(target, "__name__", type(target).__name__))
-    return Replay(called, first, second, (output, other), differences, checked)
 
 
 def compare(
@@ -219,8 +269,11 @@ def _gap(one: Any, other: Any) -> Any:
 
 # --- running -----------------------------------------------------------------------------------
 
+_Runner = Callable[[Any, Any], Any]
+"""Runs on a world, with a frozen generator for whoever takes one."""
 
-def _runner(target: Any, question: str | None, spend: Mapping[str, Any]) -> Callable[[Any], Any]:
+
+def _runner(target: Any, question: str | None, spend: Mapping[str, Any]) -> _Runner:
     if isinstance(target, Curator | Schema):
         if question is None:
             raise InvalidParameter(
@@ -240,35 +293,41 @@ def _runner(target: Any, question: str | None, spend: Mapping[str, Any]) -> Call
     given = (question,) if question is not None else ()
     takes_rng = "rng" in _parameters(target)
 
-    def run(world: Any) -> Any:
-        options = dict(spend)
-        if takes_rng:
-            words = np.frombuffer(freeze_bytes("rng", 16), dtype=np.uint32)
-            options["rng"] = np.random.Generator(np.random.Philox(words.tolist()))
+    def run(world: Any, rng: Any) -> Any:
+        options = {**spend, "rng": rng} if takes_rng else spend
         return target(world, *given, **options)
 
     return run
 
 
-def _make_ask(target: Any, question: str, spend: Mapping[str, Any]) -> Callable[[Any], Any]:
+def _make_ask(target: Any, question: str, spend: Mapping[str, Any]) -> _Runner:
     """A question to a curator of the same schema and budget, made anew for each world."""
     budget = _PLENTY if isinstance(target, Schema) else target.budget
     schema = target if isinstance(target, Schema) else target.schema
 
-    def run(world: Any) -> Any:
+    def run(world: Any, _: Any) -> Any:
         with Curator(world, schema=schema, budget=budget, threads=1) as curator:
             return curator.ask(question, **spend)
 
     return run
 
 
-def _observe(run: Callable[[Any], Any], world: Any, label: str) -> tuple[tuple[Event, ...], Any]:
-    with observe(label) as seen, _freeze_globals(label):
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run: the noise that was seen, the frozen generators that were drawn from, the end."""
+
+    events: tuple[Event, ...]
+    generators: tuple[str, ...]
+    output: Any
+
+
+def _observe(run: _Runner, world: Any, label: str) -> _Run:
+    with observe(label) as seen, freeze_generators(label) as frozen:
         try:
-            output = run(world)
+            output = run(world, frozen.given)
         except Exception as error:
             output = _Raised(outcome_of(error))
-    return tuple(seen.events), output
+    return _Run(tuple(seen.events), frozen.used, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,20 +341,6 @@ def _outcome(output: Any) -> str:
     return output.outcome if isinstance(output, _Raised) else ""
 
 
-@contextmanager
-def _freeze_globals(label: str) -> Iterator[None]:
-    """Freeze the global generators of numpy and of the standard library, then put them back."""
-    number = int.from_bytes(freeze_bytes(label, 4), "big")
-    numpy_state, python_state = np.random.get_state(), random.getstate()
-    np.random.seed(number)  # the audited code's generator, not ours
-    random.seed(number)
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)
-
-
 def _parameters(target: Callable[..., Any]) -> tuple[str, ...]:
     try:
         return tuple(inspect.signature(target).parameters)
@@ -303,22 +348,86 @@ def _parameters(target: Callable[..., Any]) -> tuple[str, ...]:
         return ()
 
 
-def _describe_excess(output: Any, other: Any, norm: str, stated: Fraction) -> str:
+# --- is nothing random left? -------------------------------------------------------------------
+
+_BARE = "no noise was drawn that would change from run to run, and the output moved"
+
+
+def _moves_bare(first: _Run, second: _Run) -> bool:
+    """Whether the output moved and nobody was seen to draw."""
+    drawn = any((*run.events, *run.generators) for run in (first, second))
+    errors = _outcome(first.output) or _outcome(second.output)
+    return not (drawn or errors or _is_same(first.output, second.output))
+
+
+def _is_steady(
+    run: _Runner,
+    worlds: Sequence[Any],
+    runs: Sequence[_Run],
+    label: str,
+    *,
+    convicts: bool,
+    bare: bool,
+) -> bool:
+    """Whether every further run ends as the first did; a conviction is looked at more closely."""
+    pairs = list(zip(worlds, runs, strict=True))
+    for world, before in pairs if convicts else pairs[:1]:
+        for _ in range(_AGAIN if convicts else 1):
+            if not _is_repeated(before, _observe(run, world, label)):
+                return False
+    if not bare:
+        return True
+    # Noise that is nearly always 0 repeats itself, too: so look who is asked for it.
+    with watch_sources() as asked:
+        for world in worlds:
+            _observe(run, world, label)
+    return not asked
+
+
+def _is_repeated(before: _Run, again: _Run) -> bool:
+    same = [(one.name, one.parameters) for one in before.events] == [
+        (one.name, one.parameters) for one in again.events
+    ] and all(
+        _is_same(one.values, two.values)
+        for one, two in zip(before.events, again.events, strict=True)
+    )
+    return same and _is_same(before.output, again.output)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two outputs are equal; what is not a number is equal to itself."""
+    if one is other:
+        return True
+    mine, theirs = numbers_of(one), numbers_of(other)
+    if mine is not None and theirs is not None:
+        return mine.keys() == theirs.keys() and bool(measure_move(mine, theirs, "l1") == 0)
+    if getattr(one, "shape", ()) != getattr(other, "shape", ()):
+        return False
+    try:
+        return bool(np.all(np.asarray(one == other)))
+    except ValueError:  # tables whose rows or columns are called otherwise
+        return False
+
+
+def _describe_excess(
+    output: Any, other: Any, norm: str, stated: Fraction | None
+) -> tuple[str, ...]:
     """What is wrong with how far the output moved, or nothing."""
     if _outcome(output) != _outcome(other):
-        return "one world ends in an error that the other does not have"
+        return ("one world ends in an error that the other does not have",)
+    if stated is None:
+        return ()
     one, two = numbers_of(output), numbers_of(other)
     if one is None or two is None:
-        return "" if output == other else "the outputs differ and are not numbers"
+        return () if _is_same(output, other) else ("the outputs differ and are not numbers",)
     if one.keys() != two.keys():
-        return "the outputs have different lengths"
+        return ("the outputs have different lengths",)
     size, limit = measure_move(one, two, norm), stated**2 if norm == "l2" else stated
     # The output of a float pipeline is rounded; a rounding is no breach of this kind.
     if size <= limit * (1 + Fraction(1, 2**40)):
-        return ""
-    return (
-        f"with the noise frozen the output moves by {_short(size)} in {norm}, not {_short(limit)}"
-    )
+        return ()
+    moved = f"moves by {_short(size)} in {norm}, not {_short(limit)}"
+    return (f"with the noise frozen the output {moved}",)
 
 
 def _short(size: Any) -> str:

@@ -27,6 +27,8 @@ Exact = int | float | str | Fraction | Decimal
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _RATIO = re.compile(r"[+-]?\d+/0*[1-9]\d*", re.ASCII)
 _MOST_DIGITS = 1000
+_PROBABILITIES = {"confidence": "0.95", "delta": "1e-9", "power": "0.9"}
+"""What a probability of this name may well be; of any other name, a chance of error."""
 
 
 def fraction(value: Exact, *, name: str = "value", secret: bool = False) -> Fraction:
@@ -96,9 +98,28 @@ def proportion(value: Exact, *, name: str, closed: bool = False) -> Fraction:
             "P2",
             f"{name} must be {between}, got {quote_value(number)}.",
             why=f"{name} is a probability.",
-            fix=f"pass {name} as a probability such as '0.05'.",
+            fix=f"pass {name} as a probability such as '{_PROBABILITIES.get(name, '0.05')}'.",
         )
     return number
+
+
+def failure_share(beta: Exact | None, confidence: Exact | None) -> Fraction:
+    """How often a margin may be missed: ``beta``, or what ``confidence`` leaves; one is given.
+
+    >>> failure_share(None, "0.95"), failure_share("0.05", None)
+    (Fraction(1, 20), Fraction(1, 20))
+    """
+    if beta is not None and confidence is None:
+        return proportion(beta, name="beta")
+    if confidence is not None and beta is None:
+        return 1 - proportion(confidence, name="confidence")
+    raise InvalidParameter(
+        "P4",
+        "a margin needs beta or confidence, and not both.",
+        why="beta is how often it is missed and confidence how often it holds: taken for each "
+        "other, a margin promises next to nothing.",
+        fix="pass confidence='0.95', or beta='0.05', which says the same.",
+    )
 
 
 def whole(value: object, *, name: str, least: int = 0) -> int:

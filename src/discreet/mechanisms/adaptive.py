@@ -12,7 +12,7 @@ from typing import Any
 from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import Halted, InvalidParameter
-from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, nonnegative, positive, whole
 from discreet.mechanisms.grid import (
     Grid,
     add_noise,
@@ -143,11 +143,13 @@ class AdaptiveLaplace:
         """A run; each run costs ``loss``."""
         return AdaptiveRun(self)
 
-    def margin(self, beta: Exact, *, queries: int = 1) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, queries: int = 1
+    ) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no answer is off by more."""
         steps = margin_steps(
             self.step_scale,
-            proportion(beta, name="beta"),
+            failure_share(beta, confidence),
             whole(queries, name="queries", least=1),
         )
         return steps if self.grid is None else steps * self.grid.step

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact.numbers import Exact, fraction, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, fraction, positive, proportion, whole
 from discreet.mechanisms.grid import Grid, require_names, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise import uniform_below
@@ -173,6 +173,7 @@ class SubsampleAggregate:
             value = float((self.lower + self.upper) / 2)
         return int(self.grid.snap(min(max(value, float(self.lower)), float(self.upper))))
 
-    def margin(self, beta: Exact) -> Fraction:
+    def margin(self, beta: Exact | None = None, *, confidence: Exact | None = None) -> Fraction:
         """How far the noise moves the average, except with probability ``beta``."""
+        beta = failure_share(beta, confidence)
         return self.total.margin(beta) * self.grid.step / self.blocks

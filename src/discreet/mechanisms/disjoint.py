@@ -12,7 +12,7 @@ import numpy as np
 from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact.numbers import Exact, positive, whole
+from discreet.exact.numbers import Exact, failure_share, positive, whole
 from discreet.mechanisms.grid import Mechanism, require_names, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 
@@ -96,8 +96,11 @@ class Histogram:
         noisy = self.counts.release(np.array(self.count(rows), dtype=np.int64))
         return dict(zip(self.bins, noisy.tolist(), strict=True))
 
-    def margin(self, beta: Exact) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None
+    ) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no bin is off by more."""
+        beta = failure_share(beta, confidence)
         return self.counts.margin(beta, coordinates=len(self.bins))
 
     def law(self, rows: Iterable[Hashable]) -> DiscreteLaplaceLaw | ProductLaw:

@@ -24,7 +24,7 @@ import numpy as np
 
 from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
-from discreet.exact.numbers import Exact, fraction, nonnegative, whole
+from discreet.exact.numbers import Exact, failure_share, fraction, nonnegative, whole
 from discreet.mechanisms.grid import require_names, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 
@@ -86,8 +86,11 @@ class PropertyDistance:
         """The noisy distance; below zero by chance when the data have the property."""
         return self.count.release(int(self.distance(rows)))  # type: ignore[no-any-return]
 
-    def margin(self, beta: Exact) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None
+    ) -> int | Fraction:
         """The least m such that, except with probability ``beta``, the answer is off by no more."""
+        beta = failure_share(beta, confidence)
         return self.count.margin(beta)
 
     def law(self, rows: Any) -> DiscreteLaplaceLaw | ProductLaw:

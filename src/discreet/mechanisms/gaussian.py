@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
@@ -15,7 +15,7 @@ from discreet.accounting.law import DiscreteGaussianLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
-from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, nonnegative, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import bracket, least_decimal, least_integer
 from discreet.mechanisms.grid import (
@@ -26,9 +26,17 @@ from discreet.mechanisms.grid import (
     to_steps,
     write_call,
 )
-from discreet.mechanisms.laplace import fractional_without_grid, refuse_unstated, too_much_noise
+from discreet.mechanisms.laplace import (
+    changes_one,
+    fractional_without_grid,
+    refuse_unstated,
+    too_much_noise,
+)
 from discreet.noise import discrete_gaussian
 from discreet.noise.gaussian import GREATEST_SIGMA_SQUARED
+
+if TYPE_CHECKING:
+    from discreet.accounting.profile import GaussianProfile
 
 
 @require_names
@@ -230,15 +238,27 @@ class Gaussian:
             value, self.grid, lambda size: discrete_gaussian(spread, size), exact=exact
         )
 
-    def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, coordinates: int = 1
+    ) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no entry is off by more."""
-        allowed = proportion(beta, name="beta")
+        allowed = failure_share(beta, confidence)
         count = whole(coordinates, name="coordinates", least=1)
         variance = self.step_sigma_squared
         # Sub-Gaussian (Canonne, Kamath and Steinke, Proposition 25): `enough` is.
         enough = math.isqrt(math.ceil(2 * variance * log_up(2 * count / allowed))) + 1
         steps = least_integer(lambda m: _reaches(variance, m, allowed, count), holds_at=enough)
         return steps if self.grid is None else steps * self.grid.step
+
+    @property
+    def profile(self) -> GaussianProfile | None:
+        """Delta at every epsilon, if one unit changes one entry; None if it may change more."""
+        if not changes_one(self.steps_squared, self.grid, self.entries_changed):
+            return None
+        from discreet.accounting.profile import GaussianProfile  # few releases are compared
+
+        shift = math.isqrt(self.steps_squared)  # one entry moves by whole steps
+        return GaussianProfile(sensitivity=shift, sigma_squared=self.step_sigma_squared)
 
     @property
     def noise_law(self) -> DiscreteGaussianLaw:

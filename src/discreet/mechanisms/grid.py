@@ -251,6 +251,7 @@ def add_noise(
     Saturating is post-processing of a sum that never wraps: neither an overflow
     nor an error can tell neighbours apart.
     """
+    value = read_array(value)
     if isinstance(value, np.ndarray):
         steps = _array_steps(value, grid)
         flat, noise = steps.reshape(-1), draw(steps.size)
@@ -268,8 +269,19 @@ def add_noise(
     return total if grid is None else grid.lift(total, like=value)
 
 
+def read_array(value: Any) -> Any:
+    """What calls itself an array (a series of pandas, say) as numpy's; all else as it is."""
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__array__"):
+        return value
+    try:
+        return np.asarray(value)
+    except Exception:  # whatever another library says of it may quote the data
+        return value
+
+
 def to_steps(value: Any, grid: Grid | None) -> list[int] | int:
     """The whole numbers that noise is added to: one for a scalar, a flat list otherwise."""
+    value = read_array(value)
     if isinstance(value, np.ndarray):
         return [int(one) for one in _array_steps(value, grid).reshape(-1)]
     if is_sequence(value):
@@ -279,6 +291,7 @@ def to_steps(value: Any, grid: Grid | None) -> list[int] | int:
 
 def count_entries(value: Any) -> int:
     """How many numbers ``value`` holds."""
+    value = read_array(value)
     if isinstance(value, np.ndarray):
         return value.size
     return len(value) if is_sequence(value) else 1
@@ -369,7 +382,7 @@ def _scalar_steps(value: Any, grid: Grid | None) -> int:
             return value
         if isinstance(value, numbers.Integral) and not isinstance(value, bool):
             return int(value)
-        raise _not_whole()
+        raise _not_whole(value)
     if type(value) is float and abs(value) < grid.reach:  # as for arrays, and as exact
         scaled = math.ldexp(value, -grid.exponent)
         below = math.floor(scaled)
@@ -389,7 +402,7 @@ def _array_steps(values: NDArray[Any], grid: Grid | None) -> NDArray[Any]:
         if kind == "O":
             return _wholes(values)
         if kind not in "iu":
-            raise _not_whole()
+            raise _not_whole(values)
         return _to_signed(values)
     if kind in "iu":
         return _shift_to_grid(_to_signed(values), grid)
@@ -434,13 +447,48 @@ def _shift_to_grid(values: Integers, grid: Grid) -> Integers:
     return values << min(-grid.exponent, 63)
 
 
-def _not_whole() -> InvalidParameter:
+def _not_whole(value: Any) -> InvalidParameter:
+    why, fix = _why_not_whole(value)
     return InvalidParameter(
         "P6",
         "the value to release must be a whole number, or a sequence or array of them.",
-        why="noise on whole numbers hides a change of whole numbers only; the digits after the "
-        "point would pass through untouched and name the person.",
-        fix="state a public grid, such as grid=Grid('1/1024'), and real values are put on it.",
+        why=why,
+        fix=fix,
+    )
+
+
+def _why_not_whole(value: Any) -> tuple[str, str]:
+    """What is wrong with a value by its kind, and what to do; of an array by its type alone."""
+    kind = value.dtype.kind if isinstance(value, np.ndarray | np.generic) else ""
+    if isinstance(value, str | bytes) or kind in tuple("SUT"):
+        return (
+            "noise is added to numbers, and this is text, which would pass through as it is.",
+            "count first, and release the counts; one of several words is chosen by "
+            "ExponentialMechanism.",
+        )
+    if isinstance(value, bool) or kind == "b":
+        return (
+            "a truth value is one person's answer, and what is read as 0 or 1 by mistake has a "
+            "sensitivity that nobody thought of.",
+            "pass int(value), or astype(int) of an array, if 0 and 1 are meant; a single answer "
+            "is hidden by RandomizedResponse.",
+        )
+    if kind == "f" or isinstance(value, numbers.Number):
+        if isinstance(value, float | np.floating | Decimal) and _exact_number(value) is None:
+            return (
+                "it is not a number, or infinite: noise would leave it as it is, and that it came "
+                "about tells of the data.",
+                "leave out what is missing, or clip it: grid.clip(values, lower=..., upper=...).",
+            )
+        return (
+            "noise on whole numbers hides a change of whole numbers only; the digits after the "
+            "point would pass through untouched and name the person.",
+            "state a public grid, such as grid=Grid('1/1024'), and real values are put on it.",
+        )
+    return (
+        "noise is added to numbers, and this is none: what is missing, or of another kind, would "
+        "pass through as it is.",
+        "pass whole numbers: an int, a list or tuple of them, an array or a series.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import arb
@@ -14,7 +14,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, floor_scaled, log_up
-from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, nonnegative, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import least_decimal
 from discreet.mechanisms.grid import (
@@ -28,6 +28,9 @@ from discreet.mechanisms.grid import (
 )
 from discreet.noise import discrete_laplace
 from discreet.noise.laplace import GREATEST_SCALE
+
+if TYPE_CHECKING:
+    from discreet.accounting.profile import LaplaceProfile
 
 
 @require_names
@@ -166,6 +169,7 @@ class Laplace:
     def release(self, value: Any, *, exact: bool = False) -> Any:
         """``value`` with noise: a number, a list or tuple, or an array; the same kind comes back.
 
+        What calls itself an array, such as a series of pandas, comes back as numpy's.
         Without a grid, whole numbers: arrays of 64-bit ones saturate, or come back as
         Python's (dtype object) if ``exact``; arrays of Python's hold any size.  On a
         grid, any finite numbers: floats stay floats, others become fractions.
@@ -190,14 +194,25 @@ class Laplace:
         drawn = (np.asarray(earlier).astype(object) - exact).astype(np.int64)
         return exact + refine_laplace(drawn, wider=scale, narrower=self.step_scale).astype(object)
 
-    def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, coordinates: int = 1
+    ) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no entry is off by more."""
         steps = margin_steps(
             self.step_scale,
-            proportion(beta, name="beta"),
+            failure_share(beta, confidence),
             whole(coordinates, name="coordinates", least=1),
         )
         return steps if self.grid is None else steps * self.grid.step
+
+    @property
+    def profile(self) -> LaplaceProfile | None:
+        """Delta at every epsilon, if one unit changes one entry; None if it may change more."""
+        if not changes_one(self.steps, self.grid, self.entries_changed):
+            return None
+        from discreet.accounting.profile import LaplaceProfile  # few releases are compared
+
+        return LaplaceProfile(sensitivity=self.steps, scale=self.step_scale)
 
     @property
     def noise_law(self) -> DiscreteLaplaceLaw:
@@ -223,6 +238,15 @@ def l1_steps(sensitivity: Fraction, *, grid: Grid | None, entries_changed: int |
     if sensitivity.denominator != 1:
         raise fractional_without_grid("sensitivity", sensitivity)
     return sensitivity.numerator
+
+
+def changes_one(steps: int, grid: Grid | None, entries_changed: int | None) -> bool:
+    """Whether one unit changes one entry only.
+
+    It does if that is stated, if a single step is all that there is, and on a grid
+    where nothing is stated: there a vector is refused.
+    """
+    return steps == 1 or entries_changed == 1 or (grid is not None and entries_changed is None)
 
 
 def margin_steps(scale: Fraction, beta: Fraction, coordinates: int) -> int:

@@ -17,7 +17,7 @@ from discreet.accounting.law import FiniteLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose
-from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, nonnegative, positive, whole
 from discreet.exact.search import least_integer
 from discreet.mechanisms.grid import is_sequence, match_kind, require_names, set_fields, write_call
 from discreet.noise.table import Table, draw_array
@@ -160,9 +160,9 @@ class MetricNoise:
 
         return FiniteLaw.proportional(self.space.points, weights)
 
-    def margin(self, beta: Exact) -> Fraction:
+    def margin(self, beta: Exact | None = None, *, confidence: Exact | None = None) -> Fraction:
         """The least distance exceeded with probability at most ``beta``, at the worst point."""
-        allowed = proportion(beta, name="beta")
+        allowed = failure_share(beta, confidence)
         rows = {tuple(sorted(row)) for row in self.space.multiples}
         return max(self._reach(row, allowed) for row in rows) * self.space.unit
 
@@ -253,9 +253,11 @@ class HammingCube:
 
         return ProductLaw(tuple(coin(int(bit)) for bit in _bits(value).reshape(-1)))
 
-    def margin(self, beta: Exact, *, dimension: int) -> int:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, dimension: int
+    ) -> int:
         """The least m such that, except with probability ``beta``, at most m bits are flipped."""
-        allowed = proportion(beta, name="beta")
+        allowed = failure_share(beta, confidence)
         length = whole(dimension, name="dimension", least=1)
         rate = self.epsilon / self.sensitivity
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet.accounting.law import DiscreteLaplaceLaw, ProductLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact.numbers import Exact, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, positive, whole
 from discreet.mechanisms.grid import Grid, require_names, set_fields, write_call
 from discreet.mechanisms.laplace import Laplace
 
@@ -176,9 +176,11 @@ class Moments:
         shrunk: NDArray[np.int64] = np.sign(whole_steps) * (sizes * self.reach // norms)
         return shrunk
 
-    def margin(self, beta: Exact) -> MomentMargins:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None
+    ) -> MomentMargins:
         """How far off each part is, except with probability ``beta`` for all of them together."""
-        third = proportion(beta, name="beta") / 3
+        third = failure_share(beta, confidence) / 3
         pairs = self.dimension * (self.dimension + 1) // 2
         return MomentMargins(
             count=float(self.count.margin(third)),

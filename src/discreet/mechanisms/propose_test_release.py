@@ -16,7 +16,7 @@ from discreet.accounting.law import DiscreteLaplaceLaw, Law
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import enclose
-from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, float_up, positive, proportion, whole
 from discreet.exact.search import least_integer
 from discreet.mechanisms.grid import Grid, add_noise, require_names, to_steps, write_call
 from discreet.mechanisms.laplace import l1_steps, margin_steps
@@ -161,9 +161,11 @@ class ProposeTestRelease:
         """How many ranks on either side of n / 2 tell a median's distance so far (Lemma 14)."""
         return (self.most_distance - 1) // 2 + 1
 
-    def margin(self, beta: Exact) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None
+    ) -> int | Fraction:
         """How far off an answer is, except with probability ``beta``, given that it is answered."""
-        steps = margin_steps(self.step_scale, proportion(beta, name="beta"), 1)
+        steps = margin_steps(self.step_scale, failure_share(beta, confidence), 1)
         return steps if self.grid is None else (steps + 1) * self.grid.step
 
     def law(self, value: Any, *, distance: int) -> TestedLaw:

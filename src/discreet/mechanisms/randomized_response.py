@@ -18,7 +18,7 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
-from discreet.exact.numbers import Exact, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, positive, proportion, whole
 from discreet.mechanisms.grid import is_sequence, match_kind, require_names, set_fields, write_call
 from discreet.noise import bernoulli, uniform_below
 from discreet.noise.table import Table, draw_array
@@ -103,12 +103,14 @@ class _Response:
         variance = share * inside * (1 - inside) + (count - share) * outside * (1 - outside)
         return Estimate(value, math.sqrt(variance) / (inside - outside))
 
-    def margin(self, beta: Exact, *, respondents: int) -> float:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, respondents: int
+    ) -> float:
         """How far an estimated number is off, except with probability ``beta``: Hoeffding's bound.
 
         Holds for every subset of the answers, whatever the truth is.
         """
-        allowed = proportion(beta, name="beta")
+        allowed = failure_share(beta, confidence)
         count = whole(respondents, name="respondents", least=1)
         spread = math.sqrt(count * float(log_up(2 / allowed)) / 2)
         return spread / (self.truthful - self.otherwise)

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.accounting.law import DiscreteLaplaceLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import log_up
-from discreet.exact.numbers import Exact, positive, proportion
+from discreet.exact.numbers import Exact, failure_share, positive, proportion
 from discreet.mechanisms.grid import Grid, Integers, require_names, write_call
 from discreet.mechanisms.laplace import margin_steps
 from discreet.mechanisms.quantiles.ranks import Domain, RankedCells, count_occupied_cells
@@ -135,11 +135,13 @@ class SmoothMedian:
         """Beyond so many changes no level is below the last one, which is the least there is."""
         return len(_levels(self.domain.most - self.domain.least, self.decay)[1]) - 1
 
-    def margin(self, beta: Exact, *, smooth: Exact) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, smooth: Exact
+    ) -> int | Fraction:
         """How far off the answer is, except with probability ``beta``, if S(x) is ``smooth``."""
         step = Fraction(1) if self.grid is None else self.grid.step
         scale = 2 * positive(smooth, name="smooth") / step / self.epsilon
-        steps = margin_steps(scale, proportion(beta, name="beta"), 1)
+        steps = margin_steps(scale, failure_share(beta, confidence), 1)
         return steps if self.grid is None else (steps + 1) * step
 
     def law(self, values: Any) -> DiscreteLaplaceLaw:

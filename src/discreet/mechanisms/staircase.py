@@ -14,7 +14,7 @@ from discreet.accounting.law import ProductLaw, StaircaseLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose
-from discreet.exact.numbers import Exact, nonnegative, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, nonnegative, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import least_decimal, least_integer
 from discreet.mechanisms.grid import (
@@ -164,9 +164,11 @@ class Staircase:
             value, self.grid, lambda size: staircase(steps, price, width, size), exact=exact
         )
 
-    def margin(self, beta: Exact, *, coordinates: int = 1) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, coordinates: int = 1
+    ) -> int | Fraction:
         """The least m such that, except with probability ``beta``, no entry is off by more."""
-        allowed = proportion(beta, name="beta")
+        allowed = failure_share(beta, confidence)
         count = whole(coordinates, name="coordinates", least=1)
         law = self.noise_law
         steps = least_integer(lambda m: _reaches(law, m, allowed, count), fails_at=-1)

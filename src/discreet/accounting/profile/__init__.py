@@ -12,7 +12,13 @@ and whose kinds did not depend on the answers.  The gate for adaptive sessions i
 ``discreet.accounting.budget``.
 """
 
-from discreet.accounting.profile.closed import AnyProfile, GaussianProfile, LaplaceProfile, Profile
+from discreet.accounting.profile.closed import (
+    AnyProfile,
+    GaussianProfile,
+    LaplaceProfile,
+    Profile,
+    find_profile,
+)
 from discreet.accounting.profile.composed import ComposedProfile, compose, fails_within
 
 __all__ = [
@@ -23,4 +29,5 @@ __all__ = [
     "Profile",
     "compose",
     "fails_within",
+    "find_profile",
 ]

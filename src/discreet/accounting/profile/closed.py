@@ -14,7 +14,7 @@ from flint import arb
 from discreet.accounting.conversion import EPSILON_UNITS, INFINITY, Amount
 from discreet.accounting.law import DiscreteGaussianLaw
 from discreet.accounting.loss import Loss, failure_mass
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, quote_value
 from discreet.exact.balls import ball, ends, precision
 from discreet.exact.numbers import Exact, nonnegative, positive
 from discreet.exact.search import least_integer
@@ -68,6 +68,31 @@ class Profile(ABC):
             bits=40,
         )
         return Fraction(units, EPSILON_UNITS)
+
+
+def find_profile(release: object) -> Profile:
+    """A profile as it is, or that of a mechanism which knows its own.
+
+    >>> from discreet.mechanisms import Laplace
+    >>> find_profile(Laplace(sensitivity=3, epsilon="1/4", entries_changed=1))
+    LaplaceProfile(sensitivity=Fraction(3, 1), scale=Fraction(12, 1), grid=Fraction(1, 1))
+    """
+    found = release if isinstance(release, Profile) else getattr(release, "profile", None)
+    if isinstance(found, Profile):
+        return found
+    loss = getattr(release, "loss", None)
+    known = "AnyProfile(epsilon, delta)"
+    if isinstance(loss, Loss) and not isinstance(loss.epsilon, float):
+        known = f"AnyProfile('{loss.epsilon}', '{loss.delta}')"
+    raise InvalidParameter(
+        "P4",
+        f"no profile of {quote_value(release)} is known.",
+        why="what many releases cost together follows from delta at every epsilon, and not from "
+        "the price of one alone.",
+        fix="pass a profile such as LaplaceProfile(sensitivity=1, scale=20); a Laplace or Gaussian "
+        "mechanism with entries_changed=1, if one unit changes one number only; or, which holds "
+        f"for whatever has this price, {known}.",
+    )
 
 
 def _least_upper(function: Callable[[], arb]) -> Fraction:

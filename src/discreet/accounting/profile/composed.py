@@ -16,13 +16,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from flint import arb, ctx, fmpz_poly
 
 from discreet.accounting.conversion import EPSILON_UNITS, INFINITY, Amount
 from discreet.accounting.loss import Loss, failure_mass
-from discreet.accounting.profile.closed import TAIL_BITS, AnyProfile, GaussianProfile, Profile
+from discreet.accounting.profile.closed import (
+    TAIL_BITS,
+    AnyProfile,
+    GaussianProfile,
+    Profile,
+    find_profile,
+)
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, ends, log_up, precision
 from discreet.exact.numbers import Exact, round_up
@@ -35,8 +41,8 @@ _MOST_SUMS: Final = 1 << 14  # of losses, listed one by one
 _MOST_WRITTEN: Final = 1 << 22  # bits of a product of fractions that is written out
 
 
-def compose(profiles: Iterable[Profile]) -> Profile:
-    """The profile of all of them together.
+def compose(profiles: Iterable[Any]) -> Profile:
+    """The profile of all of them together; of a mechanism, the one that it knows.
 
     Adaptive in the questions, not in the list: the k-th release may ask anything
     that has the k-th profile.
@@ -46,7 +52,9 @@ def compose(profiles: Iterable[Profile]) -> Profile:
     >>> round(float(together.epsilon_at("1e-6")), 2)
     3.12
     """
-    counts = Counter(profiles)
+    counts: Counter[Profile] = Counter()
+    for release, count in Counter(profiles).items():
+        counts[find_profile(release)] += count
     if not counts:
         raise InvalidParameter(
             "P5",

@@ -16,7 +16,7 @@ from discreet.accounting.law import MOST_OUTCOMES, FiniteLaw
 from discreet.accounting.loss import Loss, bounded_range_price
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, log_up, sqrt_down
-from discreet.exact.numbers import Exact, float_up, positive, proportion
+from discreet.exact.numbers import Exact, failure_share, float_up, positive, proportion
 from discreet.exact.records import dataclass
 from discreet.mechanisms.grid import Grid, find_misfit, require_names, write_call
 from discreet.mechanisms.quantiles.ranks import (
@@ -139,8 +139,9 @@ class Quantile:
         chosen = choose_by_rank(cells, self.q, self.rate, self.domain.least, self.domain.most)
         return self.domain.lift(chosen)
 
-    def margin(self, beta: Exact) -> float:
+    def margin(self, beta: Exact | None = None, *, confidence: Exact | None = None) -> float:
         """How many ranks the answer is off at most, except with probability ``beta``."""
+        beta = failure_share(beta, confidence)
         return _rank_margin(self.domain.size, self.rate * self.q.denominator, beta)
 
     def law(self, values: Any) -> FiniteLaw:
@@ -296,9 +297,9 @@ class Quantiles:
         self._halve(ranked, least, most, self.quantiles, (Fraction(0), Fraction(1)), answers)
         return [self.domain.lift(answer >> shift) for answer in answers]
 
-    def margin(self, beta: Exact) -> float:
+    def margin(self, beta: Exact | None = None, *, confidence: Exact | None = None) -> float:
         """How many ranks any answer is off at most, except with probability ``beta``."""
-        share = proportion(beta, name="beta") / len(self.quantiles)
+        share = failure_share(beta, confidence) / len(self.quantiles)
         # The worst choice of all is the one for the quantile nearest to an end of its part.
         # One rank more for the value itself, which lies on one side of the cut.
         worst = max(max(q, 1 - q) for q in _targets(self.quantiles, Fraction(0), Fraction(1)))

@@ -14,7 +14,7 @@ from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss, bounded_range_price
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, enclose, log_up
-from discreet.exact.numbers import Exact, float_up, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, float_up, positive, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.exact.search import least_decimal, least_integer
 from discreet.mechanisms.grid import Grid, require_names, write_call
@@ -124,10 +124,17 @@ class ExponentialMechanism:
         votes = read_scores(scores, self.grid)
         return votes.name_of(exponential_choice(votes.steps, self.rate))
 
-    def margin(self, beta: Exact, *, candidates: int, optimal: int = 1) -> float:
+    def margin(
+        self,
+        beta: Exact | None = None,
+        *,
+        confidence: Exact | None = None,
+        candidates: int,
+        optimal: int = 1,
+    ) -> float:
         """How much worse than the best the choice is at most, except with probability ``beta``."""
         count, best = _check_counts(candidates, optimal)
-        steps = _logit_distance(proportion(beta, name="beta"), count, best) / self.rate
+        steps = _logit_distance(failure_share(beta, confidence), count, best) / self.rate
         return float_up(to_score_units(steps, self.grid))
 
     def theorem_margin(self, beta: Exact, *, candidates: int, optimal: int = 1) -> float:
@@ -238,10 +245,12 @@ class PermuteAndFlip:
         votes = read_scores(scores, self.grid)
         return votes.name_of(permute_and_flip(votes.steps, self.rate))
 
-    def margin(self, beta: Exact, *, candidates: int) -> float:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, candidates: int
+    ) -> float:
         """How much worse than the best the choice is at most, except with probability ``beta``."""
         count, _ = _check_counts(candidates, 1)
-        steps = _flip_distance(proportion(beta, name="beta"), count) / self.rate
+        steps = _flip_distance(failure_share(beta, confidence), count) / self.rate
         return float_up(to_score_units(steps, self.grid))
 
     def law(self, scores: Scores) -> FiniteLaw:

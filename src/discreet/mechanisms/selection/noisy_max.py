@@ -13,7 +13,7 @@ from flint import arb
 from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
-from discreet.exact.numbers import Exact, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, positive, whole
 from discreet.mechanisms.grid import Grid, Integers, require_names, saturating_sum, write_call
 from discreet.mechanisms.laplace_table import LaplaceTable, summation_reach
 from discreet.mechanisms.selection.exponential import ExponentialMechanism, PermuteAndFlip
@@ -206,10 +206,12 @@ class ReportNoisyMax:
             votes.name_of(winner), count if self.grid is None else count * self.grid.step
         )
 
-    def margin(self, beta: Exact, *, candidates: int) -> int | Fraction | float:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, candidates: int
+    ) -> int | Fraction | float:
         """How much worse than the best the winner is at most, except with probability ``beta``."""
         if self.noise != "laplace":
-            return self._twin().margin(beta, candidates=candidates)
+            return self._twin().margin(beta, confidence=confidence, candidates=candidates)
         others = whole(candidates, name="candidates", least=1) - 1
         steps = least_distance(
             lambda m: overtaking_probability(
@@ -219,7 +221,7 @@ class ReportNoisyMax:
                 leaders=1,
                 leader_scale=self.step_scale,
             ),
-            proportion(beta, name="beta"),
+            failure_share(beta, confidence),
         )
         return steps if self.grid is None else to_score_units(Fraction(steps), self.grid)
 

@@ -15,7 +15,7 @@ from discreet.accounting.law import MOST_OUTCOMES, FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.errors import InvalidParameter
 from discreet.exact.balls import ball, sqrt_down
-from discreet.exact.numbers import Exact, positive, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, positive, whole
 from discreet.mechanisms.grid import Grid, Integers, require_names, saturating_sum, write_call
 from discreet.mechanisms.laplace import margin_steps
 from discreet.mechanisms.selection.exponential import (
@@ -138,11 +138,13 @@ class TopK:
         self._enough(len(votes.steps))
         return [votes.name_of(index) for index in self._choose(votes.steps)]
 
-    def margin(self, beta: Exact, *, candidates: int) -> int | Fraction | float:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, candidates: int
+    ) -> int | Fraction | float:
         """How much worse than the best still available any choice is, except with ``beta``."""
         count = whole(candidates, name="candidates", least=1)
         self._enough(count)
-        failure = proportion(beta, name="beta")
+        failure = failure_share(beta, confidence)
         if self.method == "laplace":
             # What is passed over fell by at most this much noise, and what is chosen rose by it.
             steps = 2 * margin_steps(1 / self.rate, failure, count)

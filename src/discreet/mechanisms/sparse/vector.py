@@ -10,7 +10,7 @@ from typing import Any
 from discreet.accounting.law import FiniteLaw
 from discreet.accounting.loss import Loss
 from discreet.exact.balls import log_up
-from discreet.exact.numbers import Exact, proportion, whole
+from discreet.exact.numbers import Exact, failure_share, proportion, whole
 from discreet.mechanisms.grid import Grid, require_names, write_call
 from discreet.mechanisms.laplace import l1_steps
 from discreet.mechanisms.selection.noisy_race import least_distance
@@ -122,8 +122,11 @@ class AboveThreshold:
         """A run asked all of ``values`` in order: where it answered "above", if it did."""
         return self.start().ask_many(values)
 
-    def margin(self, beta: Exact, *, queries: int) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, queries: int
+    ) -> int | Fraction:
         """How wrong an answer can be, except with probability ``beta``, computed from the law."""
+        beta = failure_share(beta, confidence)
         return _margin(self.plan, beta, queries)
 
     def theorem_margin(self, beta: Exact, *, queries: int) -> int | Fraction:
@@ -231,8 +234,11 @@ class Sparse:
         """A run asked all of ``values`` in order: where it answered "above"."""
         return self.start().ask_many(values)
 
-    def margin(self, beta: Exact, *, queries: int) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, queries: int
+    ) -> int | Fraction:
         """How wrong an answer can be, except with probability ``beta``, computed from the law."""
+        beta = failure_share(beta, confidence)
         return _margin(self.plan, beta, queries)
 
     def theorem_margin(self, beta: Exact, *, queries: int) -> int | Fraction:
@@ -349,8 +355,11 @@ class NumericSparse:
         """A run asked all of ``values`` in order: where it answered, and what."""
         return self.start().ask_many(values)
 
-    def margin(self, beta: Exact, *, queries: int) -> int | Fraction:
+    def margin(
+        self, beta: Exact | None = None, *, confidence: Exact | None = None, queries: int
+    ) -> int | Fraction:
         """How wrong an answer can be, except with probability ``beta``, computed from the law."""
+        beta = failure_share(beta, confidence)
         return _margin(self.plan, beta, queries)
 
     def theorem_margin(self, beta: Exact, *, queries: int) -> int | Fraction:
