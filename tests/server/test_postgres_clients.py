@@ -19,6 +19,9 @@ import sqlalchemy
 from patience import PATIENCE_S
 from services import require
 
+from discreet.accounting.budget import Budget
+from discreet.ledger import keys as access
+
 CITIES = ["Aalborg", "Bergen", "Cork"]
 OFF = 200
 """Noise on a count at epsilon 1 and three rows each has scale 3: as far off once in e**66."""
@@ -87,6 +90,61 @@ def test_psql_without_an_offer_is_told_the_price(where):
     assert "ERROR:  Q43" in shown.stderr
     assert "SET discreet.epsilon = '0.1'" in shown.stderr
     assert "epsilon = 1 buys n ±" in shown.stderr
+
+
+def test_psql_explains_with_prices_and_margins(where, doors):
+    question = "SELECT COUNT(*) AS n FROM visits WHERE age BETWEEN 18 AND 31"
+    account = doors.state.datasets["clinic"].account
+    before = account.balance().spent
+    unpaid = psql(where, f"EXPLAIN {question}")
+    assert "epsilon = 1 buys n ± " in unpaid.stderr
+    assert unpaid.stderr == psql(where, question).stderr
+    shown = psql(where, "SET discreet.epsilon = '0.3'", f"EXPLAIN {question}").stdout.splitlines()
+    assert shown[1] == "QUERY PLAN"
+    assert shown[2].startswith("ε = 0.3, ")
+    assert shown[3].startswith("n ± ")
+    assert shown[3].endswith(" (95 %)")
+    assert any("sensitivity" in line for line in shown)
+    surer = psql(
+        where,
+        "SET discreet.epsilon = '0.3'",
+        "SET discreet.confidence = '0.99'",
+        f"EXPLAIN {question}",
+    ).stdout.splitlines()
+    assert surer[4].endswith(" (99 %)")
+    account.add_analyst("nora", limit=Budget(epsilon="0.2"))
+    nora = {**where, "user": "nora", "password": access.new_key(account, "nora")}
+    unpayable = psql(nora, "SET discreet.within = '5'", f"EXPLAIN {question}").stdout
+    assert "B2: the allocation of 'nora' does not cover this question" in unpayable
+    assert "sensitivity" in unpayable
+    assert account.balance().spent == before
+
+
+def test_psql_shows_the_balance(doors, where):
+    clinic = doors.state.datasets["clinic"]
+    clinic.account.add_analyst("otto", limit=Budget(epsilon="0.9"))
+    clinic.account.add_analyst("pia")
+    key = {name: access.new_key(clinic.account, name) for name in ("otto", "pia")}
+    otto = {**where, "user": "otto", "password": key["otto"]}
+    asked = "SELECT COUNT(*) AS n FROM visits WHERE age BETWEEN 19 AND 37"
+    psql(otto, "SET discreet.epsilon = '0.25'", asked)
+    name, spent, _, left, *_ = psql(otto, "SHOW discreet.balance").stdout.splitlines()
+    assert name == "discreet.balance"
+    assert spent.startswith("otto spent ε = 0.25, ")
+    assert " and may spend ε = 0.9, " in spent
+    assert left.startswith("Left: ε 0.65 of 0.9 ")
+    pia = psql({**where, "user": "pia", "password": key["pia"]}, "SHOW discreet.balance").stdout
+    assert "pia spent ε = 0, " in pia
+    assert "without a limit of their own" in pia
+    assert "All together spent " in psql(where, "SHOW discreet.balance").stdout
+    refused = psql(where, "SET discreet.balance = '100'")
+    assert "Q28: discreet.balance is what is left, and is not set." in refused.stderr
+
+
+def test_psql_says_how_an_amount_is_written(where):
+    refused = psql(where, "SET discreet.epsilon = '0,1'").stderr
+    assert "HINT:  write it as '0.1': SET discreet.epsilon = '0.1'." in refused
+    assert "Fraction" not in refused
 
 
 # --- Python -------------------------------------------------------------------------------------

@@ -159,7 +159,23 @@ def test_what_is_no_offer_is_refused_when_it_is_set(value):
 
 
 @pytest.mark.parametrize(
-    "name", ["discreet.anew", "row_security", "role", "session_replication_role"]
+    ("name", "value", "meant"),
+    [
+        *(("epsilon", "0,25", "0.25"), ("epsilon", "0, 25", "0.25"), ("epsilon", "cheap", "0.1")),
+        *(("within", "n = 2,5", "n = 2.5"), ("rho", "-3", "0.01"), ("delta", "2", "1e-9")),
+        ("confidence", "95", "0.95"),
+    ],
+)
+def test_what_is_no_amount_is_refused_with_what_to_type(name, value, meant):
+    with pytest.raises(Refusal) as refused:
+        Variables({}).assign(f"discreet.{name}", value)
+    assert refused.value.fix == f"write it as '{meant}': SET discreet.{name} = '{meant}'."
+    Variables({}).assign(f"discreet.{name}", meant)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["discreet.balance", "discreet.anew", "row_security", "role", "session_replication_role"],
 )
 def test_a_setting_that_is_not_understood_is_refused(name):
     with pytest.raises(Refusal, match="Q28"):

@@ -22,6 +22,7 @@ from discreet.question.offer import Offer
 from discreet.question.question import Question
 from discreet.question.statement import Column, Statement
 from discreet.release.answer import Answer
+from discreet.server.balances import describe_balance
 from discreet.server.dataset import Dataset
 from discreet.server.jobs import Status
 from discreet.server.models import Ask
@@ -116,7 +117,7 @@ class Asker:
         return found
 
     async def explain(self, text: str, offer: Offer) -> str:
-        """What a question would cost and how good its answer would be; free."""
+        """The price of a question, the margins that it buys and how it would be answered; free."""
         told = await self.tell(text, "0.95")
         if told is not None:
             return "\n".join(told.notes)
@@ -126,9 +127,14 @@ class Asker:
 
         def tell() -> str:
             quote = self.dataset.quote(asked, grant)
-            return "\n".join([str(quote), *(f"choice: {choice}" for choice in quote.choices)])
+            return "\n".join([*quote.describe(offer.confidence), "", str(quote.explanation)])
 
         return await self.dataset.explain(tell, self.counted)
+
+    async def tell_balance(self) -> list[str]:
+        """What the holder of the key has spent, may spend and has left, in lines; free."""
+        grant = await self.admit()
+        return await run_in_threadpool(describe_balance, self.dataset.account, grant)
 
     async def _make_ask(self, text: str, offer: Offer) -> Ask:
         curator = self.dataset.curator

@@ -7,7 +7,8 @@ from typing import Any
 
 from discreet.accounting.budget import Budget, Remaining
 from discreet.accounting.loss import Loss
-from discreet.ledger import Balance, EntityBalance
+from discreet.ledger import Account, Balance, EntityBalance
+from discreet.ledger.keys import ANALYST, Grant
 from discreet.release.amounts import budget_json, loss_json
 
 MOST_BLOCKS = 200
@@ -53,6 +54,28 @@ def balance_json(
     }
 
 
+def find_balances(
+    account: Account, grant: Grant, analyst: str | None
+) -> tuple[Balance, Balance | None]:
+    """The balance of the dataset and, if one is named, of an analyst, as a caller may see them."""
+    # Whoever may ask here need not know which other datasets there are.
+    told = _hide_datasets if grant.role == ANALYST else (lambda balance: balance)
+    return told(account.balance()), None if analyst is None else told(account.balance(analyst))
+
+
+def describe_balance(account: Account, grant: Grant) -> list[str]:
+    """What the caller has spent, may spend and has left, in words; a curator, of the dataset."""
+    analyst = grant.analyst if grant.role == ANALYST else None
+    whole, own = find_balances(account, grant, analyst)
+    found = whole if own is None else own
+    limited = analyst is None or account.standing().limit(analyst) is not None
+    may = f" and may spend {found.budget} in all" if limited else ", without a limit of their own"
+    return [
+        f"{analyst or 'All together'} spent {found.spent}{may}.",
+        *str(found).splitlines(),
+    ]
+
+
 def group_json(found: Balance | None) -> dict[str, Any] | None:
     """What the analysts of a group have spent of its common limit."""
     if found is None:
@@ -60,9 +83,9 @@ def group_json(found: Balance | None) -> dict[str, Any] | None:
     return gauge_json(found.analyst or "", found.budget, found.spent, found.share(found.fullest()))
 
 
-def hide_datasets(balance: Balance) -> Balance:
+def _hide_datasets(balance: Balance) -> Balance:
     """The same balance, with what was lost in other datasets told in one sum."""
-    cap = None if balance.cap is None else hide_datasets(balance.cap)
+    cap = None if balance.cap is None else _hide_datasets(balance.cap)
     entities = tuple(entity.without_names() for entity in balance.entities)
     return replace(balance, cap=cap, entities=entities)
 

@@ -23,7 +23,7 @@ from discreet.server.postgres.statements import (
 )
 from discreet.server.postgres.tokens import Token, unquote
 from discreet.server.postgres.types import TEXT, Field
-from discreet.server.postgres.variables import Variables, read_assignment
+from discreet.server.postgres.variables import BALANCE, Variables, read_assignment
 
 MOST_NAMES = 200
 """Prepared statements of one session, and its cursors."""
@@ -178,6 +178,8 @@ class Commands:
 
     async def _show(self, portal: Portal) -> Outcome:
         name = _name_shown(portal.prepared.tokens)
+        if name.lower() == BALANCE:
+            return await self._statements.tell_balance(name, portal.bind.results)
         value = self._variables.show(name)
         if value is None:
             return await self._statements.run(portal)

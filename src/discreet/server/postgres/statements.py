@@ -344,6 +344,11 @@ class Statements:
             raise Placed(refusal, filled) from None
         return write_texts(PLAN, text.splitlines(), "EXPLAIN", portal.bind.results)
 
+    async def tell_balance(self, name: str, formats: Sequence[int]) -> Outcome:
+        """What was spent and what is left, as lines of a column of that name."""
+        lines = await self._asker.tell_balance()
+        return write_texts(Field(name, TEXT), lines, "SHOW", formats)
+
     async def _connect(self, *, typing: bool = False) -> Relay:
         """This session's own connection to the empty PostgreSQL, which lists all there is now."""
         await self._listing.renew()

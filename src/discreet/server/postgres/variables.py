@@ -3,12 +3,14 @@
 ``SET discreet.epsilon = '0.1'`` (or rho, delta, within, confidence) offers for every
 question that does not say otherwise itself; of epsilon, rho and within the one that was
 set last is meant.  ``SET discreet.margins = on`` shows both ends of what each number may be, and
-``SET discreet.fresh = on`` measures anew, whatever is known already.
+``SET discreet.fresh = on`` measures anew, whatever is known already.  ``SHOW discreet.balance``
+says what is left; it is the account's, and is not set.
 Other settings are taken if they change nothing that is sent, and refused otherwise.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from discreet.errors import InvalidParameter, QuestionRefusal
@@ -18,9 +20,17 @@ from discreet.server.postgres.reports import Said
 from discreet.server.postgres.tokens import Part, Token, unquote
 
 PREFIX = "discreet."
+BALANCE = f"{PREFIX}balance"
 _ALONE = ("epsilon", "rho", "within")
 MARGINS, FRESH = "margins", "fresh"
 _SWITCHES = (MARGINS, FRESH)
+_EXAMPLES = {
+    "epsilon": "0.1",
+    "rho": "0.01",
+    "delta": "1e-9",
+    "within": "50",
+    "confidence": "0.95",
+}
 _IGNORED = {
     "application_name": "",
     "bytea_output": "hex",
@@ -141,9 +151,12 @@ class Variables:
         if name.removeprefix(PREFIX) not in (*AMOUNTS, *_SWITCHES):
             raise QuestionRefusal(
                 "Q28",
-                f"there is no setting {name[:63]!r}.",
+                "discreet.balance is what is left, and is not set."
+                if name == BALANCE
+                else f"there is no setting {name[:63]!r}.",
                 why="an offer that is not understood could pay more than was meant.",
-                fix="set discreet.epsilon, rho, delta, within, confidence, margins or fresh.",
+                fix="set discreet.epsilon, rho, delta, within, confidence, margins or fresh; "
+                "SHOW discreet.balance says what is left.",
             )
 
     def _offer(self, name: str, value: str | None) -> None:
@@ -153,7 +166,7 @@ class Variables:
             self._put(name, None if value is None else _switch(amount, value))
             return
         if value is not None and value.strip():
-            make_offer({amount: value})  # refused now if it is none
+            _check_amount(amount, value)  # refused now if it is none
             for other in _ALONE:
                 if amount in _ALONE and other != amount:
                     self._set.pop(PREFIX + other, None)
@@ -197,6 +210,27 @@ class Variables:
 
 def _spell(name: str) -> str:
     return " ".join(name.lower().split())
+
+
+def _check_amount(name: str, value: str) -> None:
+    """Refuse what is no amount, in the words of SQL.
+
+    >>> _check_amount("epsilon", "0,25")
+    Traceback (most recent call last):
+    discreet.errors.InvalidParameter: P1: epsilon must be a finite number, got '0,25'.
+    Why: a guarantee is computed from exact numbers, and this is not one.
+    Fix: write it as '0.25': SET discreet.epsilon = '0.25'.
+    """
+    try:
+        make_offer({name: value})
+    except InvalidParameter as refusal:
+        meant = re.sub(r"(?<=\d),\s*(?=\d)", ".", value.strip())
+        try:
+            make_offer({name: meant})
+        except InvalidParameter:
+            meant = _EXAMPLES[name]
+        fix = f"write it as '{meant}': SET discreet.{name} = '{meant}'."
+        raise InvalidParameter(refusal.code, refusal.what, why=refusal.why, fix=fix) from None
 
 
 def _switch(name: str, value: str) -> str:

@@ -13,7 +13,7 @@ from discreet.ledger.keys import ANALYST
 from discreet.release.amounts import budget_json, loss_json
 from discreet.server import models
 from discreet.server.auth import Access, Anyone
-from discreet.server.balances import balance_json, hide_datasets
+from discreet.server.balances import balance_json, find_balances
 from discreet.server.drawing import SVG, Wanted, draw_spending, picture_response
 from discreet.server.sending import ERRORS, json_response, negotiate, parse_id
 from discreet.server.spending import spending as spent_over_time
@@ -43,14 +43,10 @@ async def balance(access: Anyone, analyst: Whose = None) -> Response:
 
 def _balance_of(access: Access, analyst: str | None) -> dict[str, Any]:
     account = access.dataset.account
-    # Whoever may ask here need not know which other datasets there are.
-    told = hide_datasets if access.grant.role == ANALYST else (lambda balance: balance)
-    whole = told(account.balance())
-    if analyst is None:
-        return balance_json(access.dataset.name, whole, None, limited=False)
-    account.analyst(analyst)  # refused if there is none
-    limited = account.standing().limit(analyst) is not None
-    own = told(account.balance(analyst))
+    if analyst is not None:
+        account.analyst(analyst)  # refused if there is none
+    whole, own = find_balances(account, access.grant, analyst)
+    limited = analyst is not None and account.standing().limit(analyst) is not None
     return balance_json(access.dataset.name, whole, own, limited=limited)
 
 
