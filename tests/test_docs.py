@@ -108,8 +108,8 @@ def test_every_code_says_what_to_do():
 
 NAME = re.compile(r"\bdiscreet(?:\.[A-Za-z_]\w*)+")
 FILES_OF_SESSIONS = {"discreet.toml", "discreet.key"}
-SETTINGS_OF_A_LINE = {f"discreet.{name}" for name in (*AMOUNTS, "margins", "fresh")}
-"""What can be SET where PostgreSQL's protocol is spoken."""
+SETTINGS_OF_A_LINE = {f"discreet.{name}" for name in (*AMOUNTS, "margins", "fresh", "balance")}
+"""What can be SET, or shown, where PostgreSQL's protocol is spoken."""
 PAST = {"CHANGELOG.md"}  # tells what had another name
 
 
