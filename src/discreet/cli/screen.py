@@ -168,11 +168,11 @@ def name_program() -> str:
     beside = Path(sys.executable).parent / "discreet"
     for found in (run, beside):
         if found.name == "discreet" and found.is_file():
-            return shlex.quote(str(_seen_from_here(found)))
-    return f"{shlex.quote(str(_seen_from_here(Path(sys.executable))))} -m discreet"
+            return shlex.quote(str(_shorten_path(found)))
+    return f"{shlex.quote(str(_shorten_path(Path(sys.executable))))} -m discreet"
 
 
-def _seen_from_here(file: Path) -> Path:
+def _shorten_path(file: Path) -> Path:
     return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
