@@ -30,7 +30,8 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.accounting.loss import Loss
-from discreet.curate.curator import Curator, describe_rows
+from discreet.curate.curator import Curator
+from discreet.known.places import describe_rows
 
 CITIES = [f"city {i}" for i in range(8)]
 SCHEMA = f"""
