@@ -30,8 +30,7 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.accounting.loss import Loss
-from discreet.curate.curator import Curator
-from discreet.known.places import describe_rows
+from discreet.curate.curator import Curator, describe_rows
 
 CITIES = [f"city {i}" for i in range(8)]
 SCHEMA = f"""

@@ -16,11 +16,10 @@ from scipy.stats import binom
 
 import discreet
 from discreet.accounting.loss import NOTHING
-from discreet.curate.curator import Curator
+from discreet.curate.curator import Curator, describe_rows
 from discreet.errors import AccessRefusal, QuestionRefusal
 from discreet.known import derive as deriving
 from discreet.known.derive import NotKnown, derive
-from discreet.known.places import describe_rows
 from discreet.known.released import Released
 from discreet.ledger import About, Ledger, Policy
 from discreet.mechanisms import Gaussian, Laplace, Staircase

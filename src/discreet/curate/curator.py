@@ -6,6 +6,7 @@ durably, read the data, add noise, store, show.
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import (
     Callable,
@@ -18,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -55,12 +56,13 @@ from discreet.errors import (
     QuestionRefusal,
     Refusal,
 )
-from discreet.exact.numbers import Exact
-from discreet.known.places import list_places, list_sought
+from discreet.exact.numbers import Exact, canonical_json
 from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Compare, Priced, approximate_loss, is_as_before, price
 from discreet.price.calibration import find_lumpings
+from discreet.price.plan import BaseRows, Plan, list_values, rename
 from discreet.question.blocks import Area, Space
+from discreet.question.functions import references
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
 from discreet.question.ownership import list_tables, name_units, unit
 from discreet.question.question import Question
@@ -70,7 +72,7 @@ from discreet.question.sql import depth_refusal, parse_statement, write_question
 from discreet.question.sql.dialect import may_read_clock
 from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer, Released
-from discreet.release.record import read_released, replay_key, write_released
+from discreet.release.record import read_released, replay_key, to_json, write_released
 from discreet.release.release import refine, release
 
 if TYPE_CHECKING:
@@ -267,8 +269,8 @@ class Curator(Procedures):
 
     def list_behind(self, number: int) -> tuple[Loss, ...]:
         """All charges that led to the answer ``number``, if it refines another."""
-        links = self.account.find_chain(number)
-        return tuple(loss for _, loss in links) if len(links) > 1 else ()
+        chain = self.account.find_chain(number)
+        return tuple(loss for _, loss in chain) if len(chain) > 1 else ()
 
     def burn(self, paid: Paid) -> Answer:
         """Close the charge ``paid`` whose question could not be computed: it stays spent.
@@ -375,15 +377,16 @@ class Curator(Procedures):
 
     def find_sources(self, planned: Planned, analyst: str) -> tuple[int, ...]:
         """Released answers that may tell what is asked, by their numbers."""
+        if planned.about is None:
+            return ()
         version = self.engine.data_version()
         for number in self.account.list_unread(version):  # charged before it was recorded
             abouts: list[About] = []
             with suppress(Refusal, LookupError):  # a charge that is no question's
                 released = self.knowing.shelf.load_all(number)
-                abouts = [place for one in released for place in list_places(one.priced.plan)]
+                abouts = [describe_rows(one.priced.plan) for one in released]
             self.account.note_abouts(number, abouts, version)
-        every = (self.account.find_sources(one, version, analyst) for one in planned.sought)
-        found = dict.fromkeys(chain.from_iterable(every))
+        found = self.account.find_sources(planned.about, version, analyst)
         return tuple(number for number in found if not self.withheld(number))
 
     @property
@@ -489,8 +492,7 @@ class Curator(Procedures):
             formerly=self.engine.former_version(),
             loss=planned.priced.loss,
             area=planned.area,
-            about=planned.places[0],
-            abouts=planned.places if len(planned.places) > 1 else (),
+            about=planned.about,
             entities=self.list_entities([planned.priced.plan.source]),
             former=planned.former,
         )
@@ -809,8 +811,8 @@ class Curator(Procedures):
         priced = self.price_question(question, spend, era)
         # What cannot be run is not paid for.
         compiled = self.engine.compile(priced.plan, find_lumpings(priced))
-        places, sought = list_places(priced.plan), list_sought(priced)
-        return Planned(priced, compiled, replay_key(priced), self.area(question), places, sought)
+        about = describe_rows(priced.plan)
+        return Planned(priced, compiled, replay_key(priced), self.area(question), about)
 
     def price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
         """What a ``question`` measures and costs at ``spend``, as in ``era``; not yet compiled."""
@@ -889,6 +891,24 @@ def draw(
         if kept and engine.data_version() == version:
             return write_released(priced, drawn), drawn
     raise describe_failure()
+
+
+def describe_rows(plan: Plan) -> About:
+    """Which rows a plan measures, as later questions look for its answer."""
+    rows = BaseRows.of(plan.source)
+    keys = [rename(key.expression, rows.names) for key in plan.keys]
+    measured = [rename(value, rows.names) for m in plan.measurements for value in list_values(m)]
+    return About(
+        _digest(rows.base),
+        tuple((_digest(c), references(c)) for c in rows.conditions),
+        frozenset().union(*map(references, keys)),
+        frozenset().union(*map(references, measured)),
+    )
+
+
+def _digest(value: object) -> str:
+    text = canonical_json(to_json(value), ascii_only=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def write_text(question: Question) -> str:

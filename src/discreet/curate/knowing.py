@@ -15,7 +15,7 @@ from discreet.errors import BudgetRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import round_up
 from discreet.exact.search import least_integer
 from discreet.known.combine import Derivation, Predicted, predict
-from discreet.known.forms import same_text
+from discreet.known.derive import same_text
 from discreet.known.shelf import Shelf, find_margins, is_as_good, meets
 from discreet.known.topup import (
     can_be_refined,

@@ -38,10 +38,7 @@ class Planned:
     compiled: Compiled
     key: str
     area: Area
-    places: tuple[About, ...] = ()
-    """Which rows it is about, each as later questions look for its answer."""
-    sought: tuple[About, ...] = ()
-    """Where answers are looked for that tell it."""
+    about: About | None = None
     former: bool = False
     """Whether it is priced as it once was: what was paid for then is shown, and nothing charged."""
 

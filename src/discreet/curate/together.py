@@ -14,7 +14,6 @@ from discreet.curate.steps import make_fresh_key
 from discreet.engine.protocol import C, Compiled, Engine, describe_failure
 from discreet.errors import BudgetRefusal, DataRefusal, InvalidParameter, Refusal
 from discreet.exact.numbers import canonical_json
-from discreet.known.places import list_places
 from discreet.ledger import Receipt, Request, Stored
 from discreet.price import Priced
 from discreet.price.batch import Batch, price_batch
@@ -51,6 +50,8 @@ class PlannedBatch:
 
     def request(self, analyst: str, curator: Curator, version: str) -> Request:
         """The one charge for all of them."""
+        from discreet.curate.curator import describe_rows
+
         return Request(
             analyst=analyst,
             question=self.text,
@@ -60,7 +61,7 @@ class PlannedBatch:
             formerly=curator.engine.former_version(),
             loss=self.batch.loss,
             area=self.area,
-            abouts=tuple(place for part in self.batch.parts for place in list_places(part.plan)),
+            abouts=tuple(describe_rows(part.plan) for part in self.batch.parts),
             entities=curator.list_entities(part.plan.source for part in self.batch.parts),
         )
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from discreet.accounting.loss import NOTHING, Loss
 from discreet.known.combine import Derivation, Predicted, combine, predict
-from discreet.known.derive import Multiplicity, NotKnown, derive, list_groups
-from discreet.known.forms import same_text
+from discreet.known.derive import Multiplicity, NotKnown, derive, list_groups, same_text
 from discreet.known.released import Released
 from discreet.mechanisms.clipping import ClippedSums
 from discreet.price import Counts, Linear, Priced, Ratio, Selection

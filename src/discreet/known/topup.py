@@ -17,7 +17,7 @@ from discreet.accounting.budget import Budget
 from discreet.accounting.loss import INFINITY, Loss
 from discreet.exact.numbers import round_up
 from discreet.known.combine import Derivation
-from discreet.known.forms import same_text
+from discreet.known.derive import same_text
 from discreet.known.released import Released
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.price import Linear, Priced, Ratio

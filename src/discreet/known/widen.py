@@ -14,8 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.known.derive import Multiplicity
-from discreet.known.forms import same_text
+from discreet.known.derive import Multiplicity, same_text
 from discreet.price.plan import split_condition
 from discreet.question.blocks.evaluate import Known, evaluate_on_blocks
 from discreet.question.domain import Domain, Value
