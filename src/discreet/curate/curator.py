@@ -376,7 +376,7 @@ class Curator(Procedures):
     # --- what is known already -----------------------------------------------------------------
 
     def find_sources(self, planned: Planned, analyst: str) -> tuple[int, ...]:
-        """Released answers that may tell what is asked, by their numbers."""
+        """Released answers that may tell what is ``planned``, and ``analyst`` be shown."""
         if planned.about is None:
             return ()
         version = self.engine.data_version()
@@ -773,7 +773,7 @@ class Curator(Procedures):
         return True
 
     def find_size(self, question: Question, spend: Offer) -> Planned | None:
-        """The plan of a question for a public number of units, which needs no offer."""
+        """The plan of a ``question`` for a public number of units; ``spend`` need offer nothing."""
         if not self.sizes:
             return None
         planned = (
