@@ -107,7 +107,7 @@ def test_an_account_that_forgets_is_averaged_away(monkeypatch: pytest.MonkeyPatc
             return Ours.ask(target, question)
 
         heard = _Forgetting(ask)
-        guesses = [differencing.average(heard, person, 60) for person in range(8)]
+        guesses = [differencing.average(heard, person, 240) for person in range(8)]
     assert guesses == truth[:8]
 
 
