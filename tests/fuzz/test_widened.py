@@ -46,6 +46,7 @@ CONDITIONS = [
     *("COALESCE(v.region, 'west') = 'west'", "v.region LIKE '%th'", "v.region = v.t"),
     *("v.b", "NOT v.b", "v.b IS NOT TRUE", "v.b IS NULL", "v.b = (v.x > 1)"),
     *("v.x > 1", "NOT v.x > 1", "v.x IN (0, 3)", "v.x IS NOT NULL", "v.y > v.x", "v.y = 0.25"),
+    *("v.x <= 1", "1 < v.x", "v.x >= 1", "v.x >= v.y", "NOT v.y <> 0.25"),
     *("v.y / v.x > 1 AND v.x <> 0", "LN(v.y) < 1", "v.t LIKE '%th'", "v.day < DATE '2024-02-01'"),
     *("NULLIF(v.region, 'north') IS NULL", "CASE WHEN v.b THEN v.region ELSE 'north' END = 'west'"),
 ]

@@ -6,7 +6,6 @@ durably, read the data, add noise, store, show.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import (
     Callable,
@@ -19,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -56,11 +55,11 @@ from discreet.errors import (
     QuestionRefusal,
     Refusal,
 )
-from discreet.exact.numbers import Exact, canonical_json
+from discreet.exact.numbers import Exact
 from discreet.ledger import About, Account, Balance, Entry, Ledger, Policy, Receipt, Request, Stored
 from discreet.price import Compare, Priced, approximate_loss, is_as_before, price
 from discreet.price.calibration import find_lumpings
-from discreet.price.plan import BaseRows, Plan, list_values, rename
+from discreet.price.plan import BaseRows, Plan, is_plain, list_values, rename
 from discreet.question.blocks import Area, Space
 from discreet.question.functions import references
 from discreet.question.offer import Amounts, Offer, unpaid_refusal
@@ -72,7 +71,7 @@ from discreet.question.sql import depth_refusal, parse_statement, write_question
 from discreet.question.sql.dialect import may_read_clock
 from discreet.question.statement import Column, Statement, list_columns
 from discreet.release.answer import Answer, Released
-from discreet.release.record import read_released, replay_key, to_json, write_released
+from discreet.release.record import digest, read_released, replay_key, write_released
 from discreet.release.release import refine, release
 
 if TYPE_CHECKING:
@@ -269,8 +268,8 @@ class Curator(Procedures):
 
     def list_behind(self, number: int) -> tuple[Loss, ...]:
         """All charges that led to the answer ``number``, if it refines another."""
-        chain = self.account.find_chain(number)
-        return tuple(loss for _, loss in chain) if len(chain) > 1 else ()
+        links = self.account.find_chain(number)
+        return tuple(loss for _, loss in links) if len(links) > 1 else ()
 
     def burn(self, paid: Paid) -> Answer:
         """Close the charge ``paid`` whose question could not be computed: it stays spent.
@@ -377,16 +376,15 @@ class Curator(Procedures):
 
     def find_sources(self, planned: Planned, analyst: str) -> tuple[int, ...]:
         """Released answers that may tell what is ``planned``, and ``analyst`` be shown."""
-        if planned.about is None:
-            return ()
         version = self.engine.data_version()
         for number in self.account.list_unread(version):  # charged before it was recorded
             abouts: list[About] = []
             with suppress(Refusal, LookupError):  # a charge that is no question's
                 released = self.knowing.shelf.load_all(number)
-                abouts = [describe_rows(one.priced.plan) for one in released]
+                abouts = [place for one in released for place in list_places(one.priced.plan)]
             self.account.note_abouts(number, abouts, version)
-        found = self.account.find_sources(planned.about, version, analyst)
+        every = (self.account.find_sources(one, version, analyst) for one in planned.sought)
+        found = dict.fromkeys(chain.from_iterable(every))
         return tuple(number for number in found if not self.withheld(number))
 
     @property
@@ -492,7 +490,8 @@ class Curator(Procedures):
             formerly=self.engine.former_version(),
             loss=planned.priced.loss,
             area=planned.area,
-            about=planned.about,
+            about=planned.places[0],
+            abouts=planned.places if len(planned.places) > 1 else (),
             entities=self.list_entities([planned.priced.plan.source]),
             former=planned.former,
         )
@@ -811,8 +810,12 @@ class Curator(Procedures):
         priced = self.price_question(question, spend, era)
         # What cannot be run is not paid for.
         compiled = self.engine.compile(priced.plan, find_lumpings(priced))
-        about = describe_rows(priced.plan)
-        return Planned(priced, compiled, replay_key(priced), self.area(question), about)
+        places = sought = list_places(priced.plan)
+        if len(places) > 1:
+            from discreet.known.places import list_sought
+
+            sought = list_sought(priced, places[0])
+        return Planned(priced, compiled, replay_key(priced), self.area(question), places, sought)
 
     def price_question(self, question: Question, spend: Offer, era: Era = Era.NOW) -> Priced:
         """What a ``question`` measures and costs at ``spend``, as in ``era``; not yet compiled."""
@@ -894,21 +897,26 @@ def draw(
 
 
 def describe_rows(plan: Plan) -> About:
-    """Which rows a plan measures, as later questions look for its answer."""
+    """Which rows a plan measures, as it was asked."""
     rows = BaseRows.of(plan.source)
     keys = [rename(key.expression, rows.names) for key in plan.keys]
     measured = [rename(value, rows.names) for m in plan.measurements for value in list_values(m)]
     return About(
-        _digest(rows.base),
-        tuple((_digest(c), references(c)) for c in rows.conditions),
+        digest(rows.base),
+        tuple((digest(c), references(c)) for c in rows.conditions),
         frozenset().union(*map(references, keys)),
         frozenset().union(*map(references, measured)),
     )
 
 
-def _digest(value: object) -> str:
-    text = canonical_json(to_json(value), ascii_only=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+def list_places(plan: Plan) -> tuple[About, ...]:
+    """All the rows that later questions may look for an answer by."""
+    asked = describe_rows(plan)
+    if is_plain(plan):
+        return (asked,)
+    from discreet.known.places import list_more
+
+    return asked, *list_more(plan, asked)
 
 
 def write_text(question: Question) -> str:

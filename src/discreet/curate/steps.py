@@ -38,7 +38,10 @@ class Planned:
     compiled: Compiled
     key: str
     area: Area
-    about: About | None = None
+    places: tuple[About, ...] = ()
+    """Which rows it is about, each as later questions look for its answer."""
+    sought: tuple[About, ...] = ()
+    """Where answers are looked for that tell it."""
     former: bool = False
     """Whether it is priced as it once was: what was paid for then is shown, and nothing charged."""
 

@@ -50,7 +50,7 @@ class PlannedBatch:
 
     def request(self, analyst: str, curator: Curator, version: str) -> Request:
         """The one charge for all of them."""
-        from discreet.curate.curator import describe_rows
+        from discreet.curate.curator import list_places
 
         return Request(
             analyst=analyst,
@@ -61,7 +61,7 @@ class PlannedBatch:
             formerly=curator.engine.former_version(),
             loss=self.batch.loss,
             area=self.area,
-            abouts=tuple(describe_rows(part.plan) for part in self.batch.parts),
+            abouts=tuple(place for part in self.batch.parts for place in list_places(part.plan)),
             entities=curator.list_entities(part.plan.source for part in self.batch.parts),
         )
 

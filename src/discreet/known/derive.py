@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.engine.truth import Group
+from discreet.errors import QuestionRefusal
 from discreet.known.released import Released
 from discreet.mechanisms import Gaussian, Laplace, Staircase
 from discreet.price import Counts, Linear, Priced, Ratio, Recipe
@@ -38,13 +39,16 @@ from discreet.price.plan import (
     Sum,
     Units,
     ValueCounts,
+    list_conditions,
+    list_values,
+    normalise,
     rename,
     split_condition,
 )
 from discreet.price.recipes import read_count, read_sum
 from discreet.price.summed import Summed
 from discreet.question.blocks.evaluate import Known, evaluate_on_blocks
-from discreet.question.domain import Domain, Value
+from discreet.question.domain import Domain, Kind, Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression, Literal
 from discreet.question.functions import domain_of, references
 from discreet.question.functions.declaration import as_engine
@@ -57,7 +61,8 @@ Multiplicity = Callable[..., int | None]
 
 MOST_CELLS = 20_000
 """Answers of more groups are not added up: to find which of them belong together takes too long."""
-
+_EXACT = 2**53
+"""Whole numbers up to here are the same as doubles."""
 
 _BY_PERSON = (Units, Distance, DistinctValues, GroupTotal, GroupSum, GroupMean)
 """What is no sum over rows."""
@@ -139,12 +144,12 @@ def same_text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Axis:
-    """What one key of an answer tells: the values of an expression, by the text of that.
+    """What one key of an answer tells: the values of an expression.
 
     ``groups`` is the group of each value, where some values were taken together.
     """
 
-    told: str
+    told: Expression
     values: NDArray[Any]
     domain: Domain
     groups: Cells | None = None
@@ -160,7 +165,7 @@ def _read_values(
     domain = domain_of(expression, domains)
     values = np.empty(len(listed), dtype=object)
     values[:] = [as_engine(value, domain.kind) for value in listed]
-    return _Axis(same_text(expression), values, domain)
+    return _Axis(expression, values, domain)
 
 
 def _read_merged(key: Key, domains: Mapping[str, Domain]) -> _Axis | None:
@@ -204,6 +209,10 @@ class _Derivation:
         )
         old = source.priced
         self.rows, self.known = BaseRows.of(new.plan.source), source.rows
+        # Where a question limits rows itself, which are kept may hang on how it is written.
+        self.plain = all(plan.contribution.enforced for plan in (new.plan, old.plan))
+        self.where = self._list_parts(*self.rows.conditions)
+        self.held = self._list_parts(*self.known.conditions)
         self._check_rows()
         self.domains = columns(self.known.base, multiplicity=multiplicity)
         self.old_keys = [_rename_key(key, self.known.names) for key in old.plan.keys]
@@ -212,6 +221,7 @@ class _Derivation:
         if not self.same:
             self._check_additive()
         self.axes = [_read_axis(key, self.domains) for key in self.old_keys]
+        self.told = self._name_axes()
         self.shape = tuple(len(axis.values) for axis in self.axes)
         if math.prod(self.shape) > MOST_CELLS and not self.same:
             raise NotKnown(f"it has more than {MOST_CELLS:,} groups, too many to add up")
@@ -220,20 +230,37 @@ class _Derivation:
 
     # --- whether the rows are the same ---------------------------------------------------------
 
+    def _form(self, expression: Expression) -> Expression:
+        return normalise(expression) if self.plain else expression
+
+    def _list_parts(self, *conditions: Expression | None) -> dict[str, Expression]:
+        """All that must be true, each part by its text."""
+        split = list_conditions if self.plain else split_condition
+        return {same_text(part): part for one in conditions for part in split(one)}
+
+    def _list_asked(
+        self, condition: Expression | None
+    ) -> tuple[dict[str, Expression], dict[str, Expression]]:
+        """What is true of a row that an aggregate counts, and which of it is its own condition."""
+        own = self._list_parts(None if condition is None else rename(condition, self.rows.names))
+        return self.where | own, own
+
     def _check_rows(self) -> None:
         if same_text(self.rows.base) != same_text(self.known.base):
             raise NotKnown("it is about other tables")
-        texts = set(map(same_text, self.rows.conditions))
-        if not set(map(same_text, self.known.conditions)) <= texts:
+        asked = [self._list_asked(one.condition)[0] for one in self.new.question.aggregates]
+        if not all(self.held.keys() <= one.keys() for one in asked or [self.where]):
             raise NotKnown("it left out rows by a condition that is not asked for here")
 
     def _is_same(self) -> bool:
         """Whether groups and rows are exactly those of the answer: then nothing is added up."""
+        return self.where.keys() == self.held.keys() and self._has_same_groups()
+
+    def _has_same_groups(self) -> bool:
         new, old = self.new.plan, self.source.priced.plan
         return (
-            len(self.rows.conditions) == len(self.known.conditions)
-            and same_text(tuple((k.expression, k.values) for k in self.new_keys))
-            == same_text(tuple((k.expression, k.values) for k in self.old_keys))
+            same_text([(self._form(k.expression), k.values) for k in self.new_keys])
+            == same_text([(self._form(k.expression), k.values) for k in self.old_keys])
             and new.contribution == old.contribution
             and new.public_keys
         )
@@ -265,10 +292,20 @@ class _Derivation:
             found[_placeholder(place)] = Known(axis.values.reshape(shape), axis.domain)
         return found
 
+    def _name_axes(self) -> dict[str, Expression]:
+        """What each key tells, by its text; of what is true or false, also what denies it."""
+        found: dict[str, Expression] = {}
+        for place, axis in enumerate(self.axes):
+            key = ColumnRef(_placeholder(place))
+            if self.plain and axis.domain.kind is Kind.BOOLEAN:
+                found[same_text(normalise(Call("not", (axis.told,))))] = Call("not", (key,))
+        for place, axis in enumerate(self.axes):
+            found[same_text(self._form(axis.told))] = ColumnRef(_placeholder(place))
+        return found
+
     def on_cells(self, expression: Expression) -> NDArray[Any]:
         """What an expression is in each cell of the answer, where its groups tell it."""
-        names = {axis.told: _placeholder(i) for i, axis in enumerate(self.axes)}
-        swapped = _swap(expression, names)
+        swapped = _swap(self._form(expression), self.told)
         missing = {n for n in references(swapped) if not n.startswith("\0")}
         if missing:
             told = ", ".join(sorted(name.rpartition(".")[2] for name in missing))
@@ -279,7 +316,7 @@ class _Derivation:
         found: NDArray[Any] = np.broadcast_to(value.values, self.shape).reshape(-1)
         return found
 
-    def _holds(self, conditions: Sequence[Expression]) -> NDArray[np.bool_]:
+    def _holds(self, conditions: Iterable[Expression]) -> NDArray[np.bool_]:
         kept = np.ones(math.prod(self.shape), dtype=np.bool_)
         for condition in conditions:
             kept &= np.array([value is True for value in self.on_cells(condition)], dtype=np.bool_)
@@ -338,9 +375,10 @@ class _Derivation:
 
     def readings(self) -> tuple[Reading, ...]:
         """How each aggregate is read off."""
-        known = set(map(same_text, self.known.conditions))
-        extra = [c for c in self.rows.conditions if same_text(c) not in known]
-        kept = self._holds(extra) & self._find_possible()
+        filters = [self._list_held(m) for m in self.source.priced.plan.measurements]
+        somewhere = self.held.keys() | set().union(*filters)
+        everywhere = [part for text, part in self.where.items() if text not in somewhere]
+        kept = self._holds(everywhere) & self._find_possible()
         return tuple(
             self._read(aggregate, recipe, kept, places)
             for aggregate, recipe, places in zip(
@@ -379,19 +417,69 @@ class _Derivation:
         public = isinstance(law, Summed) and self.new.mechanisms[recipe.measurement] == law
         if not isinstance(law, Laplace | Gaussian | Staircase) and not public:
             raise NotKnown(f"{aggregate.name} was chosen there, not counted")
-        if self.same and same_text(wanted) == same_text(have) and not isinstance(recipe, Counts):
+        if self._is_like(wanted, have) and not isinstance(recipe, Counts):
+            have = replace(have, condition=wanted.condition)
             cells = tuple(np.array([i], dtype=np.intp) for i in range(len(self.source.groups)))
             return self._make_reading(place, cells, None, have, replace(recipe, measurement=0))
         if public:
             raise NotKnown("it is public there, and asked for otherwise here")
         read, bins, condition = self._serve(aggregate, wanted, have, place)
-        asked = [rename(c, self.rows.names) for c in split_condition(condition)]
-        held = set(map(same_text, split_condition(have.condition)))
-        if not held <= set(map(same_text, asked)):
+        asked, own = self._list_asked(condition)
+        held = self._list_parts(have.condition)
+        if not held.keys() <= asked.keys():
             raise NotKnown("it counted only rows of a condition that is not asked for here")
-        more = self._holds([c for c in asked if same_text(c) not in held])
+        if not (self.held.keys() <= self.where.keys() and held.keys() <= own.keys()):
+            self._check_settled((*self.held.values(), *held.values(), *list_values(have)))
+        known = self.held | held
+        more = self._holds(part for text, part in asked.items() if text not in known)
         cells = self._group_cells(kept & more)
+        have = replace(have, condition=wanted.condition)  # of these rows, whoever left out others
         return self._make_reading(place, cells, bins, have, read)
+
+    def _list_held(self, measured: Measurement) -> dict[str, Expression]:
+        """What is true of the rows that a measurement of the answer counts, beside the others."""
+        return self._list_parts(_rename_measured(measured, self.known.names).condition)
+
+    def _is_like(self, wanted: Measurement, have: Measurement) -> bool:
+        """Whether both measure the same of the same rows in the same groups."""
+        one, other = (same_text(replace(m, condition=None)) for m in (wanted, have))
+        asked, held = (self._list_parts(m.condition) for m in (wanted, have))
+        if one != other or not self._has_same_groups():
+            return False
+        if self.same:
+            return asked.keys() == held.keys()
+        if (self.where | asked).keys() != (self.held | held).keys():
+            return False
+        self._check_settled((*self.held.values(), *held.values(), *list_values(have)))
+        return True
+
+    def _check_settled(self, expressions: Iterable[Expression]) -> None:
+        """Refuse what may be computed otherwise where fewer rows are looked at.
+
+        A WHERE tells the engine what its columns can be, and then arithmetic may be that of whole
+        numbers which elsewhere is that of doubles (Lemma 18); so do the keys.
+        """
+        keys = [key.expression for key in self.old_keys]
+        if not all(self._is_settled(one) for one in (*keys, *expressions)):
+            raise NotKnown("it is not certain that the engine computes the same under a condition")
+
+    def _is_settled(self, expression: Expression) -> bool:
+        match expression:
+            case Call(arguments=arguments):
+                parts = arguments
+            case Case(branches=branches, otherwise=otherwise):
+                parts = (*itertools.chain.from_iterable(branches), otherwise)
+            case _:
+                return True
+        try:
+            found = domain_of(expression, self.domains)
+        except QuestionRefusal:  # typed where more is known, which here is not
+            return False
+        if found.kind in (Kind.INTEGER, Kind.DECIMAL) and not found.is_null:
+            low, high = found.low, found.high
+            if low is None or high is None or max(-low, high) > _EXACT:
+                return False
+        return all(map(self._is_settled, parts))
 
     def _make_reading(
         self,
@@ -490,11 +578,11 @@ def _placeholder(axis: int) -> str:
     return f"\0{axis}"  # which no column is called
 
 
-def _swap(expression: Expression, names: Mapping[str, str]) -> Expression:
+def _swap(expression: Expression, names: Mapping[str, Expression]) -> Expression:
     """The expression with every part that is a key of the answer replaced by that key."""
-    name = names.get(same_text(expression))
-    if name is not None:
-        return ColumnRef(name)
+    known = names.get(same_text(expression))
+    if known is not None:
+        return known
     match expression:
         case Call(function=function, arguments=arguments):
             return Call(function, tuple(_swap(part, names) for part in arguments))

@@ -46,7 +46,8 @@ class Request:
     area: Area
     about: About | None = None
     abouts: tuple[About, ...] = ()
-    """The same of each question, where several are paid for together."""
+    """All rows that answers may be looked for by, where there are several: of each question that
+    is paid for together with others, and of each condition of an aggregate."""
     parent: int | None = None
     """The charge of the answer that it refines, whose noise it shares; of each answer one may."""
     basis: str | None = None

@@ -20,6 +20,7 @@ from math import ceil, floor, prod
 from discreet.exact.records import dataclass
 from discreet.question.domain import Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression
+from discreet.question.functions import references
 from discreet.question.question import Key
 from discreet.question.relation import (
     Filter,
@@ -386,6 +387,85 @@ def list_values(measurement: Measurement) -> tuple[Expression, ...]:
         case Distance(expressions=expressions):
             return expressions
     return (measurement.expression,)
+
+
+# --- one condition in several words ------------------------------------------------------------
+
+_DENIED = {
+    "equal": "not_equal",
+    "not_equal": "equal",
+    "less": "greater_equal",
+    "less_equal": "greater",
+    "greater": "less_equal",
+    "greater_equal": "less",
+}
+"""What a comparison is if it is denied."""
+_TURNED = {
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+"""What a comparison is with its sides exchanged."""
+
+
+def normalise(expression: Expression) -> Expression:
+    """The expression in its one form: nothing is denied that can be said, constants stand last.
+
+    Only what is true, false and NULL on the same rows has the same form (``docs/proofs/known.md``,
+    Lemma 17).  It is for comparing: what is shown and run stays as it was asked.
+
+    >>> from discreet.question.expressions import Literal
+    >>> dear = Call("less", (Literal(100), ColumnRef("cost")))
+    >>> normalise(dear)
+    Call(function='greater', arguments=(ColumnRef(name='cost'), Literal(value=100)))
+    >>> normalise(Call("not", (dear,)))
+    Call(function='less_equal', arguments=(ColumnRef(name='cost'), Literal(value=100)))
+    """
+    match expression:
+        case Call(function="not", arguments=(part,)):
+            return _deny(normalise(part))
+        case Call(function=name, arguments=(a, b)) if name in _TURNED:
+            a, b = normalise(a), normalise(b)
+            if _rank(b) < _rank(a):
+                return Call(_TURNED[name], (b, a))
+            return Call(name, (a, b))
+        case Call(function=name, arguments=arguments):
+            return Call(name, tuple(map(normalise, arguments)))
+        case Case(branches=branches, otherwise=otherwise):
+            formed = tuple((normalise(a), normalise(b)) for a, b in branches)
+            return Case(formed, normalise(otherwise))
+    return expression
+
+
+def list_conditions(condition: Expression | None) -> tuple[Expression, ...]:
+    """The parts of which all must be true, each in its one form."""
+    return () if condition is None else split_condition(normalise(condition))
+
+
+def _deny(form: Expression) -> Expression:
+    match form:
+        case Call(function="not", arguments=(part,)):
+            return part
+        case Call(function=name, arguments=(a, b)) if name in _DENIED:
+            return Call(_DENIED[name], (a, b))
+    return Call("not", (form,))
+
+
+def _rank(form: Expression) -> tuple[bool, str]:
+    """Constants after all that is looked at, and else in the order of their texts."""
+    return not references(form), repr(form)  # Python takes 1 and true for equal
+
+
+def is_plain(plan: Plan) -> bool:
+    """Whether all its conditions are on rows, each in its one form, and none is said twice."""
+    if any(one.condition is not None for one in plan.measurements):
+        return False
+    asked = BaseRows.of(plan.source).conditions
+    forms = {repr(part): part for one in asked for part in list_conditions(one)}
+    return list(forms) == [repr(one) for one in asked]
 
 
 @dataclass(frozen=True, slots=True)

@@ -295,6 +295,12 @@ def replay_key(priced: Priced) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def digest(value: object) -> str:
+    """A short name of something recorded, by which it is looked for."""
+    text = canonical_json(to_json(value), ascii_only=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
 def _noise_json(mechanism: Bought, sensitivity: Sensitivity) -> JSON:
     moved = to_json(sensitivity)
     match mechanism:
@@ -706,6 +712,7 @@ __all__ = [
     "JSON",
     "answer_from_bytes",
     "answer_to_bytes",
+    "digest",
     "explanation_from_bytes",
     "explanation_to_bytes",
     "from_json",
