@@ -16,7 +16,7 @@ from discreet.errors import QuestionRefusal
 from discreet.known import derive as deriving
 from discreet.known.combine import combine
 from discreet.known.derive import NotKnown, derive, list_groups, same_text
-from discreet.known.places import list_sought
+from discreet.known.places import MOST_CONDITIONS, list_sought
 from discreet.known.released import Released
 from discreet.price import plan
 from discreet.price.plan import normalise
@@ -92,6 +92,22 @@ def test_what_was_counted_beside_a_condition_is_what_its_contrary_asks_for():
         assert curator.ask(count("cost > 100")).value() == table[True]
         assert set(table) == {False, True, None}  # whose cost is missing is in neither
         assert curator.spent == spent
+
+
+@pytest.mark.parametrize(
+    "true", ["1 = 1", "NOT 1 < 0", "'a' <> 'b'", "CASE WHEN 1 >= 0 THEN TRUE ELSE FALSE END"]
+)
+def test_what_is_true_of_every_row_leaves_nobody_out(true):
+    with clinic() as curator:
+        curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon=MUCH)
+        told = [count(true), f"SELECT COUNT(*) FILTER (WHERE {true}) AS n FROM visits"]
+        for sql in told:
+            found = curator.ask(sql)
+            assert found.charged == NOTHING
+            assert [(found.value(),)] == count_truly(sql)
+        curator.ask(count("code >= 2"), epsilon=MUCH)
+        sql = count(f"NOT code < 2 AND {true}")
+        assert [(curator.ask(sql).value(),)] == count_truly(sql)
 
 
 @pytest.mark.parametrize("asked", ["cost >= 100", "cost < 100", "cost <= 101", "paid <= 100"])
@@ -290,6 +306,34 @@ def test_what_may_be_computed_otherwise_under_a_condition_is_not_told():
             tell(curator, count(square), source)
         source = released(curator, "SELECT COUNT(*) FILTER (WHERE code > 3) AS n FROM visits")
         assert [(tell(curator, count("code > 3"), source),)] == count_truly(count("code > 3"))
+
+
+@pytest.mark.parametrize("keys", ["code >= 5 AS a, code <= 0 AS b", "code < 5 AS a, code > 0 AS b"])
+def test_nor_under_a_condition_that_is_read_off_the_keys(keys):
+    """It narrows the code as well, and stands in no other place than before."""
+    filtered = "COUNT(*) FILTER (WHERE code * code % 10 = 6) AS n FROM visits"
+    narrow = f"SELECT {filtered} WHERE code < 5 AND code > 0"
+    with clinic() as curator:
+        source = released(curator, f"SELECT {keys}, {filtered} GROUP BY 1, 2")
+        with pytest.raises(NotKnown, match="not certain that the engine computes the same"):
+            tell(curator, narrow, source)
+        told = (
+            f"SELECT {keys}, code * code % 10 = 6 AS c, COUNT(*) AS n FROM visits GROUP BY 1, 2, 3"
+        )
+        source = released(curator, told)
+        with pytest.raises(NotKnown, match="not certain that the engine computes the same"):
+            tell(curator, narrow, source)
+
+
+def test_an_answer_of_many_conditions_is_kept_in_few_places():
+    """Each place names all of its conditions and is recorded with the charge."""
+    several = " AND ".join(f"code <> {n}" for n in range(20, 20 + MOST_CONDITIONS - 1))
+    filtered = "SELECT COUNT(*) FILTER (WHERE paid > 100) AS n FROM visits WHERE "
+    with clinic() as curator:
+        most = curator.explain(filtered + several, epsilon=1).priced.plan
+        more = curator.explain(f"{filtered}{several} AND code <> 90", epsilon=1).priced.plan
+        assert [len(one.conditions) for one in list_places(most)] == [7, MOST_CONDITIONS]
+        assert [len(one.conditions) for one in list_places(more)] == [MOST_CONDITIONS]
 
 
 def test_an_answer_is_looked_for_by_its_rows_in_one_form():

@@ -428,7 +428,7 @@ class _Derivation:
         held = self._list_parts(have.condition)
         if not held.keys() <= asked.keys():
             raise NotKnown("it counted only rows of a condition that is not asked for here")
-        if not (self.held.keys() <= self.where.keys() and held.keys() <= own.keys()):
+        if self.where.keys() != self.held.keys() or not held.keys() <= own.keys():
             self._check_settled((*self.held.values(), *held.values(), *list_values(have)))
         known = self.held | held
         more = self._holds(part for text, part in asked.items() if text not in known)

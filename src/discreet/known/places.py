@@ -7,7 +7,6 @@ A number that was measured under a FILTER is one about the rows of its WHERE tha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 
 from discreet.ledger.charges import About
 from discreet.price import Priced
@@ -16,10 +15,9 @@ from discreet.question.expressions import Expression
 from discreet.question.functions import references
 from discreet.release.record import digest
 
-MOST_PLACES = 64
-"""An answer of more conditions is found by the first of them: each is recorded with its charge."""
 MOST_CONDITIONS = 8
-"""Where more are asked for, answers are looked for by those of the WHERE alone."""
+"""Where there are more, an answer is kept and looked for by those of the WHERE alone: each place
+is recorded with its charge, and names them all."""
 
 
 def list_more(plan: Plan, asked: About) -> tuple[About, ...]:
@@ -29,11 +27,12 @@ def list_more(plan: Plan, asked: About) -> tuple[About, ...]:
     rows = BaseRows.of(plan.source)
     form = _form(asked, rows)
     found = [form]
-    filtered = (one for one in plan.measurements if one.condition is not None)
-    for one in islice(filtered, MOST_PLACES):
-        own = _describe_conditions(_list_own(one.condition, rows))
+    for one in plan.measurements:
+        own = _list_own(one.condition, rows)
+        if not own or len(form.conditions) + len(own) > MOST_CONDITIONS:
+            continue
         measured = _name_columns(rows, list_values(one))
-        both = tuple(dict([*form.conditions, *own]).items())
+        both = tuple(dict([*form.conditions, *_describe_conditions(own)]).items())
         found.append(About(form.base, both, form.keys, measured))
     return tuple(one for one in dict.fromkeys(found) if one != asked)
 
@@ -82,4 +81,4 @@ def _list_own(condition: Expression | None, rows: BaseRows) -> tuple[Expression,
     return () if condition is None else list_conditions(rename(condition, rows.names))
 
 
-__all__ = ["list_more", "list_sought"]
+__all__ = ["MOST_CONDITIONS", "list_more", "list_sought"]

@@ -180,7 +180,8 @@ def _compare(compare: Callable[[Any, Any], Any], a: Known, b: Known) -> Objects:
     kind = common_kind((a.domain, b.domain), "a comparison")
     missing = find_nulls(a) | find_nulls(b)
     if not missing.any():
-        return np.asarray(compare(a.of_kind(kind), b.of_kind(kind)), dtype=object)
+        found = np.asarray(compare(a.of_kind(kind), b.of_kind(kind)))
+        return found.astype(object)  # of one constant, numpy gives a truth of its own
     left, right = (np.broadcast_to(part.of_kind(kind), missing.shape) for part in (a, b))
     found = np.empty(missing.shape, dtype=object)  # NULL, except where both are there
     found[~missing] = compare(left[~missing], right[~missing])
