@@ -259,7 +259,9 @@ def main() -> None:
         home.mkdir()
         setup = prepared(home, options, paid)
         with serving(setup) as pid:
-            print(f"{options.analysts} analysts, {options.rows:,} rows, {options.workers} engines")
+            print(
+                f"{options.analysts} analysts, {options.rows:,} rows; engines: {options.workers}.\n"
+            )
             _rates(setup, options.questions)
             _memory(setup, pid, options.requests // 10, first=options.questions)
             last = asks(range(new, new + 2 * options.analysts))
@@ -282,12 +284,13 @@ def _rates(setup: Setup, count: int) -> None:
         "explain again": explains(again[:count]),
     }
     rows = [measured(name, lambda made=made: load(setup, made)) for name, made in kinds.items()]
-    print(table(HEAD, rows), flush=True)
+    print(table(HEAD, rows), end="\n\n", flush=True)
 
 
 def _memory(setup: Setup, pid: int, tenth: int, *, first: int) -> None:
     """Memory of the server at every tenth of a long mix; everything in it is answered."""
-    sizes = []
+    sizes: list[float] = []
+    lines: list[list[str]] = []
     before = time.perf_counter()
     for part in range(10):
         _, codes = load(setup, mixed(tenth, first=first + part * (tenth // MIX)))
@@ -295,9 +298,9 @@ def _memory(setup: Setup, pid: int, tenth: int, *, first: int) -> None:
             raise RuntimeError(f"not all were answered: {set(codes)}")
         sizes.append(resident(pid))
         rate = (part + 1) * len(codes) / (time.perf_counter() - before)
-        print(f"{(part + 1) * len(codes):,} mixed requests, {rate:,.0f} a second: ", end="")
-        print(f"the server holds {sizes[-1]:.0f} MB", flush=True)
-    print(f"growth over the last half: {sizes[-1] - sizes[4]:+.1f} MB\n", flush=True)
+        lines.append([f"{(part + 1) * len(codes):,}", f"{rate:,.0f}", f"{sizes[-1]:.0f}"])
+    print(table(["mixed requests", "a second", "the server holds, MB"], lines))
+    print(f"\nGrowth over the last half: {sizes[-1] - sizes[4]:+.1f} MB.\n", flush=True)
 
 
 def _account(setup: Setup, most: int) -> None:
