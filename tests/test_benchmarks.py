@@ -18,9 +18,8 @@ from bench.__main__ import main  # noqa: E402
 from bench.sections import PAGE, SECTIONS, format_printed, write_section  # noqa: E402
 
 SECTION = re.compile(r"<!-- begin (\S+) -->\n\n(.*?)\n\n<!-- end \1 -->", re.DOTALL)
-STAMP = re.compile(
-    r"\*Measured (20\d\d-\d\d-\d\d, commit [0-9a-f]{7,}|between).* with \d+ cores.*\*\n"
-)
+STAMP = re.compile(r"\*Measured 20\d\d-\d\d-\d\d, commit [0-9a-f]{7,}.* with \d+ cores.*\*\n")
+NUMBER = re.compile(r"(?<![\d.,])\d[\d,]*(?:\.\d+)?(?![\d.])")
 NO_BENCHMARKS = {"sections", "timing", "trace", "record_inference", "tumult", "held_out"}
 """The commands of the others; a list of files; what another program says, for the tests; tables."""
 
@@ -41,6 +40,19 @@ def test_no_table_is_written_by_hand():
 def test_a_section_says_when_and_where_it_was_measured(name):
     found = dict(SECTION.findall(PAGE.read_text(encoding="utf-8")))
     assert STAMP.match(found[name]), found[name][:120]
+
+
+def test_the_comparison_states_what_was_measured():
+    """Each figure of its table stands on the page of benchmarks."""
+    compared = PAGE.with_name("comparison.md").read_text(encoding="utf-8")
+    (part,) = re.findall(
+        r"^## Measured in one run with ours\n(.*?)^## ", compared, re.M | re.DOTALL
+    )
+    measured = set(NUMBER.findall(PAGE.read_text(encoding="utf-8")))
+    rows = [line.split("|")[2:4] for line in part.splitlines() if line.startswith("| ")][2:]
+    figures = {number for row in rows for cell in row for number in NUMBER.findall(cell)}
+    assert len(figures) > 30
+    assert figures <= measured, sorted(figures - measured)
 
 
 def test_what_is_printed_takes_the_place_of_what_was(tmp_path, monkeypatch):

@@ -35,7 +35,13 @@ def test_every_recipe_has_a_page_that_the_index_lists():
 def test_a_recipe_prints_what_its_page_shows(recipe, capsys):
     page = (PAGES / f"{recipe.stem}.md").read_text(encoding="utf-8")
     assert f"../../examples/cookbook/{recipe.name}" in page
-    for told in ("| unit |", "| price |", "| published |", "**What the original did.**"):
+    for told in (
+        "| unit |",
+        "| price |",
+        "| published |",
+        "| how good |",
+        "**What the original did.**",
+    ):
         assert told in page
     (shown,) = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     load(recipe.stem).main()

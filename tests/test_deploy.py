@@ -66,6 +66,8 @@ def test_the_container_installs_extras_that_exist():
     (asked,) = re.findall(r"discreet\[([a-z,]+)\]", recipe)
     assert set(asked.split(",")) <= PROJECT["optional-dependencies"].keys()
     assert "--no-index" in recipe
+    notes = (DEPLOY / "README.md").read_text(encoding="utf-8")  # which say what to fetch for it
+    assert f"discreet-{discreet.__version__}-py3-none-any.whl[{asked}]" in notes
 
 
 def test_commands_of_the_notes_exist():

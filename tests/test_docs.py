@@ -205,3 +205,10 @@ def test_the_home_page_the_readme_and_the_picture_show_one_run():
         assert home == readme == drawn
         assert len(drawn) == 8
     assert f"{sum(drawn.values()):,} ± 79" in (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), ROOT / "deploy" / "README.md"])
+def test_what_a_page_outside_the_site_links_to_is_there(page):
+    """Inside, the site's own builder looks for dead links."""
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
