@@ -89,7 +89,6 @@ PICTURES = {
     "docs/architecture.md": "the rooms, drawn",
     "docs/page.md": "the page, drawn",
     "docs/faults.md": "a line of a log, and the command that repeats it (tests/faults)",
-    "docs/engines.md": "a cluster that is not there: not run",
     "docs/benchmarks.md": "what a benchmark printed",
     "docs/postgres.md": "a dialogue, and a cell: both are run below",
 }
@@ -104,6 +103,8 @@ def find_test(block: Block) -> str | None:
             return test
     if ">>>" in block.text:
         return "doctest"
+    if block.page == "docs/engines.md" and block.kind in ("sh", "python"):
+        return "spark/test_spark_prepares.py"
     rules = {
         "console": CONSOLES,
         "sh": SHELL,

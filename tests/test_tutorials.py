@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -65,3 +67,24 @@ def test_an_output_that_changed_is_noticed(runner, tmp_path):
     )
     ((_place, said, now),) = runner.run_page(page, tmp_path)
     assert words(now) == ["seven"] != words(said)
+
+
+def test_what_is_typed_before_the_first_of_them(tmp_path):
+    """In the clone, and in an environment that is there; what would be installed is looked up."""
+    (text,) = re.findall(
+        r"^```sh\n(.*?)^```$", (DOCS / "learn" / "index.md").read_text("utf-8"), re.M | re.DOTALL
+    )
+    assert ".venv/bin/pip install " in text
+    tried = text.replace(".venv/bin/pip install ", f"{sys.executable} -m pip install --dry-run -q ")
+    tried = tried.replace("test -x .venv/bin/python ", f"test -x {sys.executable} ")
+    ran = subprocess.run(
+        ["bash", "-euc", f"{tried}\npwd"],
+        cwd=DOCS.parent,
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    assert ran.stdout.split() == [str(tmp_path / "first")]
+    assert "does not provide the extra" not in ran.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from pathlib import Path
 
 import cli_cases
 import engine_cases as cases
@@ -260,3 +262,31 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "pyspark.sql", None)
     with pytest.raises(InvalidParameter, match="pyspark is not installed"):
         open_session("local[1]")
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
+
+
+def test_what_the_page_of_engines_types_runs(spark, tmp_path, monkeypatch):
+    """Its cells in turn: Spark answers, and prepares for DuckDB; the command is tried above."""
+    blocks = re.findall(
+        r"^```(\w+)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.DOTALL
+    )
+    cells = [text for kind, text in blocks if kind == "python" and ">>>" not in text]
+    assert [text.partition("  ")[0] for kind, text in blocks if kind == "sh"] == [
+        "discreet prepare --engine spark"
+    ]
+    monkeypatch.chdir(tmp_path)
+    Path("visits").mkdir()
+    table = pa.Table.from_pandas(cases.frame(90))
+    pq.write_table(table, "visits/part.parquet", coerce_timestamps="us")
+    answers, prepares = cells
+    names = {"schema": cases.schema(), "session": spark}
+    exec(answers.replace('"local[*]"', "session"), names)  # one session for all tests
+    with (
+        names["engine"] as answering,
+        DuckDBEngine({"visits": "visits/*.parquet"}, cases.schema()) as engine,
+    ):
+        exec(prepares, {"engine": engine, "session": spark})
+        assert len(rows_of(engine, "visits")) == 36  # twelve people, three rows each
+        assert engine.data_version() == answering.data_version()
