@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
+from discreet import audit, local, mechanisms, noise, publication
 from discreet.errors import InvalidParameter, SchemaRefusal
 from discreet.release import render
 
@@ -65,6 +66,19 @@ def test_help_tells_every_parameter(thing: Any):
     told = inspect.getdoc(thing) or ""
     given = [p for p in inspect.signature(thing).parameters if p not in ("self", "cls")]
     assert [p for p in given if not re.search(rf"\b{p}\b", told)] == []
+
+
+def functions() -> Iterator[tuple[str, Any]]:
+    """Of the packages that one imports from, beside what ``discreet`` itself has."""
+    for package in (audit, local, mechanisms, noise, publication):
+        for name in package.__all__:
+            if inspect.isfunction(thing := getattr(package, name)):
+                yield f"{package.__name__}.{name}", thing
+
+
+@pytest.mark.parametrize("thing", [pytest.param(thing, id=name) for name, thing in functions()])
+def test_help_tells_every_parameter_of_a_function(thing: Any):
+    test_help_tells_every_parameter(thing)
 
 
 # --- a user's own script, under mypy -----------------------------------------------------------

@@ -102,6 +102,8 @@ def fit(
 ) -> Fit:
     """Whether draws have a law; a correct sampler is accused with chance at most ``alpha``.
 
+    So many ``samples`` are drawn, where draws are not passed.
+
     ``sampler(size)`` gives so many outcomes, each as the law writes them (steps of
     a grid as whole numbers), or the draws themselves are passed.  Of independent
     coordinates each is tested on its own, not how they depend on each other.

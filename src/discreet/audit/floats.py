@@ -67,6 +67,8 @@ class GridFinding:
 def grid(outputs: Any, neighbour_outputs: Any = None, *, step: Number | None = None) -> GridFinding:
     """Whether all outputs are multiples of one public grid.
 
+    ``neighbour_outputs`` are those on a neighbour, which must lie on the same grid.
+
     With a ``step``, of that one.  Without, the finest bit that any output uses is
     taken for the grid, and an output so large that a double of its size cannot
     use that bit is the proof that there is none: 1 + x is rounded where x was
@@ -132,6 +134,10 @@ def mironov(
     name: str = "Mironov's attack",
 ) -> Game:
     """Mironov (2012): could this very double have come out around x, or only around y?
+
+    ``target`` is asked ``draws`` times around ``x`` and around ``y``, and adds noise of ``scale``;
+    ``promised`` is what it says it loses, ``confidence`` how sure the verdict is, ``name`` what it
+    is called.
 
     ``target(value, size)`` adds noise to ``value``.  Textbook Laplace noise is
     b ln(k / 2**53) for a whole number k, rounded as a double; most doubles are no

@@ -120,6 +120,10 @@ def fuzz(  # noqa: PLR0913 (each is one word of the experiment)
 ) -> Fuzz:
     """Try ``questions`` on made-up neighbours of ``schema``; the real data is not touched.
 
+    Each of ``worlds`` made-up data sets has about ``people`` units; questions are bought for
+    ``epsilon``, ``delta`` and ``rho``. ``public`` are the public tables, and ``progress`` is told
+    how far it is.
+
     Each question is priced by ``epsilon`` and by ``rho``: one is about how far a
     person moves the numbers in all, the other about how far in Euclidean length.
     ``public`` gives public tables; others come from the source that the schema

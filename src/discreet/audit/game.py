@@ -167,6 +167,9 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
 ) -> Game:
     """Play ``trials`` games in either world and bound from below what the target loses.
 
+    ``adjacent`` says of the two data sets whether they are neighbours, where that is not read off
+    a schema; ``progress`` is told how far it is.
+
     ``target(table)`` is one release; an ``adversary`` is given a function ``ask``
     that calls the target on the world's table with whatever arguments it chooses,
     as often as it likes, and returns its view: a number, or anything else with a

@@ -27,6 +27,9 @@ def neighbouring(
 ) -> None:
     """Refuse two data sets that are not neighbours.
 
+    ``first`` and ``second`` are tables, or what a target takes; ``schema`` says what a unit is, or
+    ``adjacent`` is the relation itself (True: they are neighbours).
+
     >>> neighbouring([3, 5, 8], [3, 5, 8, 13])
     >>> neighbouring([3, 5, 8], [2, 4, 8])
     Traceback (most recent call last):

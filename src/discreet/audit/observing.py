@@ -92,6 +92,8 @@ class Observation:
 def observe(label: str = "replay") -> Iterator[Observation]:
     """Freeze the noise of this context and record what it is used on.
 
+    Under one ``label`` the same noise is drawn each time.
+
     >>> from discreet.mechanisms import Laplace
     >>> with observe() as seen:
     ...     first = Laplace(sensitivity=3, epsilon="1/4").release(40)

@@ -146,8 +146,9 @@ def replay(  # noqa: PLR0913 (each is one word of the experiment)
 ) -> Replay:
     """Run ``target`` on two neighbours with frozen noise and compare what enters it.
 
-    ``target`` is a curator or a schema (then the tables are given by name, and
-    ``question`` is SQL, asked with ``epsilon=...`` or another spend), or any
+    ``neighbour`` is ``table`` with or without a unit, or as ``adjacent`` says; noise is
+    frozen by its ``label``.  ``target`` is a curator or a schema (then tables are given by
+    name, and ``question`` is SQL, asked with ``epsilon=...`` or another spend), or any
     function of a table.  A function's draws from ``discreet.noise`` and
     ``discreet.mechanisms`` are seen; of any other noise (the global generators of
     numpy and of ``random``, or a parameter named ``rng``) only the output is, and how

@@ -87,6 +87,9 @@ def timing(
 ) -> Timing:
     """Time ``call`` on both inputs in turn; one that raises has taken its time too.
 
+    ``d0`` and ``d1`` are the two inputs; ``alpha`` is how often times of one law are told apart at
+    most, and ``clock`` gives nanoseconds.
+
     >>> timing(len, [3, 5, 8], [3, 5, 8, 13], rounds=400).rounds
     400
     """

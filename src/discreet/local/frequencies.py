@@ -204,6 +204,8 @@ class Frequencies:
 def norm_sub(values: ArrayLike, *, total: float) -> Doubles:
     """Numbers below zero set to 0, and the rest shifted alike, until they add up to ``total``.
 
+    ``values`` are estimates without bias, some of them below zero.
+
     >>> norm_sub([5, -2, 9], total=8).tolist()
     [2.0, 0.0, 6.0]
     """

@@ -194,6 +194,8 @@ class Disjoint:
 def disjoint_sensitivity(*sensitivities: Exact) -> Fraction:
     """The sensitivity of analyses of disjoint regions taken together: the greatest of theirs.
 
+    ``sensitivities`` are those of the analyses, each of a region of its own.
+
     >>> disjoint_sensitivity(3, "7/2", 2)
     Fraction(7, 2)
     """

@@ -101,6 +101,8 @@ class PropertyDistance:
 def distance_to_sorted(values: Iterable[Any]) -> int:
     """How many entries to remove until a sequence does not decrease; adding entries never helps.
 
+    ``values`` are the entries in their order.
+
     What remains is the longest non-decreasing subsequence, found by patience
     sorting in n log n steps.
 
@@ -119,6 +121,8 @@ def distance_to_sorted(values: Iterable[Any]) -> int:
 def distance_to_maximum(values: Iterable[Any], *, bound: Exact) -> int:
     """How many entries to remove until none is above ``bound``: those above it.
 
+    ``values`` are the entries.
+
     >>> distance_to_maximum([5, 2, 31, 9, 4], bound="8.5")
     2
     """
@@ -128,6 +132,8 @@ def distance_to_maximum(values: Iterable[Any], *, bound: Exact) -> int:
 
 def distance_to_clusters(values: Iterable[Any], *, clusters: int, width: Exact) -> int:
     """How many points on a line to remove until ``clusters`` intervals of ``width`` hold the rest.
+
+    ``values`` are the points.
 
     Intervals may start at points; so the most points that k intervals cover is
     found from left to right: with the interval that ends at a point, or without.

@@ -193,6 +193,8 @@ def median_distance(
 ) -> int:
     """How many values must be added or removed before the median can move by more than ``bound``.
 
+    ``grid`` is the public one that values are put on, where they are not whole numbers.
+
     Exactly: the least k with A(k) > bound, for the A of
     :class:`SmoothMedian`.  It is computed from the data and is not private; one
     value changes it by at most one.

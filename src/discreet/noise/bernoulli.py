@@ -31,6 +31,8 @@ def bernoulli(p: Exact, size: int) -> Integers: ...
 def bernoulli(p: Exact, size: int | None = None) -> int | Integers:
     """Ones with probability exactly ``p``, zeros otherwise.
 
+    With ``size`` an array of so many; without, one.
+
     Exactness: 64 uniform digits are compared with those of ``p``; where they
     agree, what is left of ``p`` is a rational again and a fresh coin is tossed
     with that probability.
@@ -77,6 +79,8 @@ def bernoulli_exp(
 ) -> Integers: ...
 def bernoulli_exp(x: Any, size: int | None = None) -> int | Integers:
     """Ones with probability exactly exp(-x), for x >= 0: one x, or one for each element.
+
+    With ``size`` an array of so many; without, as many as there are x.
 
     Exactness: 64 uniform digits are compared with a certified enclosure of
     exp(-x); when it contains them, more digits are drawn and the enclosure is

@@ -35,6 +35,8 @@ def uniform_below(n: int, size: int) -> Integers: ...
 def uniform_below(n: int, size: int | None = None) -> int | Integers:
     """Integers 0 <= z < n, each with probability exactly 1 / n; n is at most 2**63.
 
+    With ``size`` an array of so many; without, one.
+
     Exactness: a 64-bit word w counts as w mod n unless it is among the last
     2**64 mod n words, which are drawn again.
 

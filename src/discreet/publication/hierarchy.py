@@ -82,6 +82,8 @@ def release_hierarchy(
 ) -> tuple[list[Integers], list[Measurement]]:
     """Whole, non-negative counts of every level that add up, and what they were made from.
 
+    ``measurer`` holds the rows, whose ``column`` has the leaves of ``hierarchy`` as its values.
+
     ``totals`` are public counts by (level, node); a level that is public
     altogether, or follows from what is, is not measured.  ``weights`` divides the spend over
     the levels that are (equal shares unless given).
@@ -159,6 +161,9 @@ def make_consistent(
     totals: Mapping[tuple[int, int], int],
 ) -> list[Integers]:
     """The closest whole non-negative counts that add up and keep the totals.
+
+    ``noisy`` are the counts of each level of ``hierarchy`` with their variance, or None where it
+    was not measured.
 
     Least squares over the whole tree first (which is where levels learn from each
     other), then from the top down.

@@ -120,7 +120,10 @@ class Marginal:
 def plan_marginals(
     columns: Sequence[Column], asked: Iterable[Iterable[int]], spend: Spend
 ) -> MarginalPlan:
-    """Divide a spend over the tables that make the marginals asked for most precise."""
+    """Divide a spend over the tables that make the marginals asked for most precise.
+
+    ``columns`` are those of the table, of which ``asked`` names the places.
+    """
     listed = check_columns(columns)
     sizes = tuple(column.size for column in listed)
     wanted = tuple(dict.fromkeys(tuple(sorted(set(one))) for one in asked))
@@ -158,7 +161,10 @@ def plan_parts(
 def release_marginals(
     measurer: Measurer, columns: Sequence[Column], plan: MarginalPlan
 ) -> tuple[dict[Subset, Marginal], list[Measurement]]:
-    """Measure the plan's tables and combine them."""
+    """Measure the plan's tables and combine them.
+
+    ``measurer`` holds the rows, with these ``columns``, and draws the noise.
+    """
     released = measurer.measure(
         [
             ask_cells(table, [np.arange(columns[column].size) for column in table], spend)
@@ -169,7 +175,10 @@ def release_marginals(
 
 
 def combine_tables(plan: MarginalPlan, released: Sequence[Measurement]) -> dict[Subset, Marginal]:
-    """The marginals asked for, from the measured tables alone."""
+    """The marginals asked for, from the measured tables alone.
+
+    ``plan`` says which are asked for, ``released`` what was measured by it.
+    """
     parts = {part for one in plan.asked for part in list_subsets(one)}
     found = {part: _estimate_part(plan, released, part) for part in parts}
     gaussian = plan.spends[0].gaussian

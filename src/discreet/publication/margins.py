@@ -158,6 +158,8 @@ def buy_certificate(
 ) -> Certificate:
     """Measure how far the synopsis's tables over these sets of columns are from the data's.
 
+    ``measurer`` holds the rows and draws the noise, at ``spend``.
+
     ``rows_variance`` is the variance with which the synopsis's number of rows was
     estimated.
     """
@@ -183,7 +185,12 @@ def buy_typical(
     questions: int = 3000,
     label: str = "questions",
 ) -> tuple[Typical, Measurement]:
-    """Measure the usual errors over a public random battery of counting questions."""
+    """Measure the usual errors over a public random battery of counting questions.
+
+    ``measurer`` holds the data, ``rows`` are the synopsis with the same ``columns``. Of so many
+    ``questions``, each about ``ways`` columns and drawn under ``label``, the ``quantiles`` of the
+    errors are measured at ``spend``.
+    """
     batteries = draw_batteries(columns, ways=ways, questions=questions, label=label)
     references = [battery.answer(tabulate(rows, battery.view)) for battery in batteries]
     total = sum(len(reference) for reference in references)
@@ -221,6 +228,9 @@ def list_margins(
     beta: Exact = "0.05",
 ) -> list[Margin]:
     """Every margin that can be given to a counting question on these columns, strongest first.
+
+    ``exact`` is the margin of the noise, where the number was measured itself; ``certificate`` and
+    ``typical`` are what was bought with the release; ``beta`` is how often one may be passed.
 
     >>> [str(one) for one in list_margins([3, 4])]
     ['no margin: nothing was measured that bounds this answer']

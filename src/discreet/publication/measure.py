@@ -225,7 +225,10 @@ def make_view(columns: Sequence[int], maps: Sequence[Integers]) -> View:
 
 
 def loss_of(queries: Sequence[Query]) -> Loss:
-    """What measuring these costs one unit."""
+    """What measuring these costs one unit.
+
+    ``queries`` are about the same units.
+    """
     return total_loss([query.noise for query in queries])
 
 

@@ -93,7 +93,10 @@ def plain_cells(size: int) -> Strategy:
 
 
 def plan_strategy(gram: Gram, spend: Spend) -> Strategy:
-    """The best strategy known for a workload and a kind of noise."""
+    """The best strategy known for a workload and a kind of noise.
+
+    ``gram`` is of the workload's questions; the kind of noise is that of ``spend``.
+    """
     if gram.size > MOST_CELLS:
         raise InvalidParameter(
             "P2",
@@ -113,7 +116,10 @@ def plan_strategy(gram: Gram, spend: Spend) -> Strategy:
 def choose_kind(
     gram: Gram, *, epsilon: Exact, delta: Exact, rows_per_unit: int = 1
 ) -> tuple[Spend, Strategy]:
-    """Laplace noise at epsilon or Gaussian noise at (epsilon, delta): whichever errs less."""
+    """Laplace noise at epsilon or Gaussian noise at (epsilon, delta): whichever errs less.
+
+    ``gram`` is of the questions; ``rows_per_unit`` is how many rows of one unit count.
+    """
     spends = [Spend.pure(epsilon, rows_per_unit=rows_per_unit)]
     if Fraction(str(delta)) > 0:
         spends.append(Spend.approximate(epsilon, delta, rows_per_unit=rows_per_unit))
@@ -122,7 +128,10 @@ def choose_kind(
 
 
 def expected_rmse(strategy: Strategy, gram: Gram, spend: Spend) -> float:
-    """The root mean squared error of a question of the workload."""
+    """The root mean squared error of a question of the workload.
+
+    ``gram`` is of the workload, ``strategy`` what is measured for it, at ``spend``.
+    """
     total = float(np.sum(_inverse_times_gram(strategy, gram)))
     return _deviation(strategy, spend) * math.sqrt(max(total, 0.0) / gram.questions)
 
@@ -130,13 +139,20 @@ def expected_rmse(strategy: Strategy, gram: Gram, spend: Spend) -> float:
 def ask_strategy(
     strategy: Strategy, columns: Sequence[int], maps: Sequence[Integers], spend: Spend
 ) -> Combinations:
-    """The strategy as one query."""
+    """The strategy as one query.
+
+    It is about the cells of ``columns``, each put together by its one of ``maps``, and costs
+    ``spend``.
+    """
     view = make_view(columns, maps)
     return ask_combinations(view, strategy.matrix, spend, diagonal=strategy.diagonal)
 
 
 def estimate_cells(strategy: Strategy, measurement: Measurement) -> Doubles:
-    """The unbiased estimate of every cell from the strategy's noisy answers."""
+    """The unbiased estimate of every cell from the strategy's noisy answers.
+
+    ``measurement`` is the released one of ``strategy``.
+    """
     noisy = measurement.values.astype(np.float64)
     if strategy.diagonal is None:
         return np.asarray(np.linalg.lstsq(strategy.matrix.astype(np.float64), noisy)[0])

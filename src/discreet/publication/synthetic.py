@@ -108,6 +108,9 @@ def synthesize(
 ) -> Synthesis:
     """Measure, fit and sample a table like the one the measurer holds.
 
+    ``columns`` are those of the rows that ``measurer`` holds, ``spend`` is the price of all
+    stages, ``settings`` how it is divided, ``label`` names the draws that are no noise.
+
     ``label`` names the public digits that rows are sampled with, which is post-processing: the
     same released numbers give the same rows.  Noise has none.
     """
@@ -225,6 +228,8 @@ def count_bins(rows: float, spend: Spend) -> int:
 def too_few(rows: float, spend: Spend) -> bool:
     """Whether so few rows leave little but the histograms at this price.
 
+    ``spend`` is the price of all stages.
+
     From a declared number of rows before, from the released one afterwards;
     never from the data.
 
@@ -250,6 +255,9 @@ def outline_stages(
     columns: Sequence[Column], spend: Spend, *, settings: Settings | None = None
 ) -> list[Stage]:
     """The stages and their shares, from public knowledge alone; free.
+
+    ``columns`` are those of the table, ``spend`` the price of all stages, ``settings`` how it is
+    divided.
 
     >>> people = [Column("age", 90, ordered=True), Column("sex", 2), Column("city", 30)]
     >>> for stage in outline_stages(people, Spend.pure(1)):

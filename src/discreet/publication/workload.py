@@ -92,7 +92,10 @@ class WorkloadPlan:
 def plan_workload(
     columns: Sequence[Column], questions: Sequence[LinearQuestion], spend: Spend
 ) -> WorkloadPlan:
-    """The way of answering all questions with the least root mean squared error."""
+    """The way of answering all questions with the least root mean squared error.
+
+    ``questions`` are about the cells of ``columns``, and all of them cost ``spend``.
+    """
     listed = check_columns(columns)
     asked = tuple(questions)
     _refuse_impossible(listed, asked)
@@ -117,7 +120,10 @@ def plan_workload(
 
 
 def answer_workload(measurer: Measurer, plan: WorkloadPlan) -> tuple[Doubles, list[Measurement]]:
-    """Measure what the plan says and answer every question, unbiased."""
+    """Measure what the plan says and answer every question, unbiased.
+
+    ``measurer`` holds the rows and draws the noise.
+    """
     sizes = [column.size for column in plan.columns]
     if plan.strategy is not None:
         maps = [np.arange(sizes[column]) for column in plan.joint]
