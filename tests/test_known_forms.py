@@ -154,7 +154,7 @@ def test_conditions_of_one_form_are_the_same_on_every_row():
 
 
 def test_a_form_that_forgets_equality_is_found(monkeypatch):
-    monkeypatch.setitem(plan._DENIED, "greater", "less")
+    monkeypatch.setitem(plan.OPPOSITE, "greater", "less")
     with clinic() as curator:
         curator.ask(by("paid > 100"), epsilon=MUCH)
         found = curator.ask(count("paid < 100"))

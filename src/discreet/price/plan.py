@@ -21,6 +21,7 @@ from discreet.exact.records import dataclass
 from discreet.question.domain import Value
 from discreet.question.expressions import Call, Case, ColumnRef, Expression
 from discreet.question.functions import references
+from discreet.question.functions.interpret import FLIPPED, OPPOSITE
 from discreet.question.question import Key
 from discreet.question.relation import (
     Filter,
@@ -391,25 +392,6 @@ def list_values(measurement: Measurement) -> tuple[Expression, ...]:
 
 # --- one condition in several words ------------------------------------------------------------
 
-_DENIED = {
-    "equal": "not_equal",
-    "not_equal": "equal",
-    "less": "greater_equal",
-    "less_equal": "greater",
-    "greater": "less_equal",
-    "greater_equal": "less",
-}
-"""What a comparison is if it is denied."""
-_TURNED = {
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
-"""What a comparison is with its sides exchanged."""
-
 
 def normalise(expression: Expression) -> Expression:
     """The expression in its one form: nothing is denied that can be said, constants stand last.
@@ -427,10 +409,10 @@ def normalise(expression: Expression) -> Expression:
     match expression:
         case Call(function="not", arguments=(part,)):
             return _deny(normalise(part))
-        case Call(function=name, arguments=(a, b)) if name in _TURNED:
+        case Call(function=name, arguments=(a, b)) if name in FLIPPED:
             a, b = normalise(a), normalise(b)
             if _rank(b) < _rank(a):
-                return Call(_TURNED[name], (b, a))
+                return Call(FLIPPED[name], (b, a))
             return Call(name, (a, b))
         case Call(function=name, arguments=arguments):
             return Call(name, tuple(map(normalise, arguments)))
@@ -449,8 +431,8 @@ def _deny(form: Expression) -> Expression:
     match form:
         case Call(function="not", arguments=(part,)):
             return part
-        case Call(function=name, arguments=(a, b)) if name in _DENIED:
-            return Call(_DENIED[name], (a, b))
+        case Call(function=name, arguments=(a, b)) if name in OPPOSITE:
+            return Call(OPPOSITE[name], (a, b))
     return Call("not", (form,))
 
 

@@ -214,7 +214,8 @@ FLIPPED = {
     "greater": "less",
     "greater_equal": "less_equal",
 }
-_OPPOSITE = {
+"""What a comparison is with its sides exchanged."""
+OPPOSITE = {
     "equal": "not_equal",
     "not_equal": "equal",
     "less": "greater_equal",
@@ -222,6 +223,7 @@ _OPPOSITE = {
     "greater": "less_equal",
     "greater_equal": "less",
 }
+"""What a comparison is if it is denied."""
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "equal": operator.eq,
     "not_equal": operator.ne,
@@ -341,7 +343,7 @@ def _compare(
     value = constant_of(other)
     if value is None:
         return columns
-    holds = comparison if outcome is Outcome.TRUE else _OPPOSITE[comparison]
+    holds = comparison if outcome is Outcome.TRUE else OPPOSITE[comparison]
     nullable = domain.nullable and outcome is Outcome.NOT_TRUE
     known = replace(domain, nullable=nullable)
     if kind_of(value) in (Kind.TEXT, Kind.BOOLEAN):
