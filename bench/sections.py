@@ -37,7 +37,7 @@ SECTIONS: dict[str, list[str]] = {
     "yardsticks": ["yardsticks", "--rows", "10000000", "--requests", "2560", "--questions", "192"],
     "server": ["server"],
     "local": ["local"],
-    "local-errors": ["local_errors"],
+    "local-errors": ["local_errors", "--rounds", "100"],
     "local-shapes": ["local_shapes"],
     "publication": ["publication", "--repeats", "5"],
     "publication-large": ["publication", "--large", "1000000"],

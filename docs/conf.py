@@ -5,6 +5,10 @@ import re
 from docutils import nodes
 from latex2mathml.converter import convert
 
+from discreet.accounting.budget import Budget
+from discreet.accounting.loss import Loss
+from discreet.curate import remote
+
 project = "discreet"
 author = "the discreet authors"
 copyright = "the discreet authors, Apache-2.0"
@@ -15,12 +19,18 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "discreet"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True}
+
+
+# The client knows these for type checkers only, and autodoc must tell whose they are.
+remote.Budget, remote.Loss = Budget, Loss
 
 
 def mark_bars(_app, _what, _name, _object, _options, lines):

@@ -19,6 +19,7 @@ if str(ROOT / "tests") not in sys.path:
     sys.path.append(str(ROOT / "tests"))
 
 from poison import COLUMNS, DOMAINS  # noqa: E402
+from sqlglot import exp  # noqa: E402
 from test_functions import calls  # noqa: E402
 
 from discreet.engine.postgres.printer import PostgresPrinter  # noqa: E402
@@ -32,12 +33,12 @@ PRINTERS: tuple[type[Printer], ...] = (PostgresPrinter, SparkPrinter)
 SCOPE = {None: {name: Typed("", OF_KIND[c.kind]) for name, c in COLUMNS.items()}}
 
 
-def describe(printer: type[Printer], name: str) -> str:
-    """What an engine refuses of a function; empty if nothing."""
+def describe(printer: type[Printer], rendered: list[exp.Expr]) -> str:
+    """What an engine refuses of a function, in all ways to call it; empty if nothing."""
     reasons, written = set(), False
-    for call in calls(name):
+    for node in rendered:
         try:
-            printer({}).node(render(call, DOMAINS), SCOPE)
+            printer({}).node(node, SCOPE)
             written = True
         except QuestionRefusal as refusal:
             reasons.add(refusal.what.partition("does not compute ")[2].rstrip("."))
@@ -51,7 +52,8 @@ def table() -> str:
     engines = [printer.name for printer in PRINTERS]
     lines = [f"| function | {' | '.join(engines)} |", f"| {' | '.join(['---'] * 3)} |"]
     for name, function in sorted(FUNCTIONS.items()):
-        found = [describe(printer, name) for printer in PRINTERS]
+        rendered = [render(call, DOMAINS) for call in calls(name)]
+        found = [describe(printer, rendered) for printer in PRINTERS]
         if any(found):
             usage = function.usage.replace("|", "\\|")
             lines.append(f"| `{usage}` | {' | '.join(found)} |")

@@ -1,18 +1,22 @@
 """Take the screenshots of the documents anew, from real runs: ``make screenshots``.
 
 A terminal, the page of a server (light at a desk, dark on a phone) and a notebook, each of a
-session made for it.  Nothing is pasted: what a picture shows is what the program printed.
+session made for it.  Nothing is pasted: what a picture shows is what the program printed.  Beside
+each picture of points stands a text with its hash and the words that were on the screen, which the
+tests compare with what is on it now.
 """
 
 from __future__ import annotations
 
+import hashlib
 import html
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,8 +35,9 @@ TYPED = (
     'discreet ask "SELECT COUNT(*) AS n FROM patients" -s clinic',
     'discreet ask "SELECT * FROM patients" --epsilon 0.1 -s clinic',
 )
+PORT, KEY = "8765", "discreet_…"
 CELLS = (
-    "import discreet\n\nclinic = discreet.open('clinic')",
+    f'import discreet\n\nclinic = discreet.connect("http://127.0.0.1:{PORT}", key="{KEY}")',
     f'clinic.ask("{BY_CITY}", epsilon="0.1")',
     "clinic.balance()",
 )
@@ -55,7 +60,7 @@ def run(folder: Path, *typed: str) -> None:
 
 def shoot_terminal(folder: Path, picture: Path) -> None:
     """What the command line prints, colours included, as one SVG."""
-    console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
+    console = Console(record=True, width=COLUMNS, file=io.StringIO())
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     colours = {"FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "PATH": path}
     for typed in TYPED:
@@ -87,9 +92,24 @@ def shoot_page(browser: Browser, address: str, key: str, picture: Path, **look: 
     page.get_by_label("Amount").fill("0.1")
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("article").locator("img.picture").wait_for()
+    page.get_by_role("button", name="Ask (free)").wait_for()  # the price is known, and shown
+    page.get_by_role("slider").wait_for()  # and so are the others that it could be asked for
     page.wait_for_function("!document.querySelector('figure[aria-busy=true]')")
+    keep(page, picture)
+
+
+def keep(page: Page, picture: Path) -> None:
+    """The whole page as a picture, its words beside it, and an end to it."""
     page.screenshot(path=picture, full_page=True)
+    name = hash_picture(picture)
+    words = "\n".join(filter(str.strip, page.locator("body").inner_text().splitlines()))
+    picture.with_suffix(".txt").write_text(f"{name}\n\n{words}\n", encoding="utf-8")
     page.context.close()
+
+
+def hash_picture(picture: Path) -> str:
+    """By what a text knows its picture."""
+    return f"{picture.name}: SHA-256 {hashlib.sha256(picture.read_bytes()).hexdigest()}"
 
 
 def open_page(browser: Browser, *, width: int, scheme: str = "light") -> Page:
@@ -101,32 +121,49 @@ def open_page(browser: Browser, *, width: int, scheme: str = "light") -> Page:
     return page
 
 
-def shoot_notebook(browser: Browser, folder: Path, picture: Path) -> None:
-    """What a real kernel answers to some cells."""
+@contextmanager
+def start_kernel(folder: Path) -> Iterator[Callable[[str], list[dict[str, str]]]]:
+    """A real kernel: what it shows for a cell, in every form that it has."""
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder))
-    shown: list[str] = []
 
-    def keep(message: dict) -> None:
-        content = message["content"]
-        if message["msg_type"] == "error":
-            raise RuntimeError(f"{content['ename']}: {content['evalue']}")
-        data = content.get("data", {})
-        plain = f"<pre>{html.escape(content.get('text') or data.get('text/plain', ''))}</pre>"
-        if message["msg_type"] in ("stream", "execute_result", "display_data"):
-            shown.append(data.get("text/html", plain))
+    def execute(cell: str) -> list[dict[str, str]]:
+        shown: list[dict[str, str]] = []
+
+        def add(message: dict) -> None:
+            content = message["content"]
+            if message["msg_type"] == "error":
+                raise RuntimeError(f"{content['ename']}: {content['evalue']}")
+            if message["msg_type"] in ("stream", "execute_result", "display_data"):
+                shown.append(content.get("data") or {"text/plain": content["text"]})
+
+        client.execute_interactive(cell, output_hook=add, timeout=WAIT_MS / 1000)
+        return shown
 
     try:
-        for place, cell in enumerate(CELLS, start=1):
-            typed = f"<b>[{place}]</b><pre>{html.escape(cell)}</pre>"
-            shown.append(f'<div class="in">{typed}</div>')
-            client.execute_interactive(cell, output_hook=keep, timeout=WAIT_MS / 1000)
+        yield execute
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+def shoot_notebook(
+    browser: Browser,
+    address: str,
+    key: str,
+    picture: Path,
+    execute: Callable[[str], list[dict[str, str]]],
+) -> None:
+    """What is answered to some cells; the page names a port and a key that are another's."""
+    shown: list[str] = []
+    for place, cell in enumerate(CELLS, start=1):
+        typed = f"<b>[{place}]</b><pre>{html.escape(cell)}</pre>"
+        shown.append(f'<div class="in">{typed}</div>')
+        for data in execute(cell.replace(f"http://127.0.0.1:{PORT}", address).replace(KEY, key)):
+            plain = f"<pre>{html.escape(data['text/plain'])}</pre>"
+            shown.append(data.get("text/html", plain))
     page = open_page(browser, width=910)
     page.set_content(NOTEBOOK.format(cells="\n".join(shown)))
-    page.screenshot(path=picture, full_page=True)
-    page.context.close()
+    keep(page, picture)
 
 
 @contextmanager
@@ -135,8 +172,8 @@ def serve(folder: Path) -> Iterator[tuple[str, str]]:
     shell = Shell(folder, find_ports())
     try:
         shell.run("discreet analyst add ana --epsilon 0.5 --key -s clinic")
-        shell.run("discreet serve clinic --port 8765 &")
-        yield f"http://127.0.0.1:{shell.ports['8765']}", shell.key
+        shell.run(f"discreet serve clinic --port {PORT} &")
+        yield f"http://127.0.0.1:{shell.ports[PORT]}", shell.key
     finally:
         shell.close()
 
@@ -156,12 +193,23 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"]
         )
-        shoot_notebook(browser, folder, SCREENS / "notebook.png")
-        with serve(folder) as (address, key):
-            shoot_page(browser, address, key, SCREENS / "page.png", width=1200)
-            look = {"width": 390, "scheme": "dark"}
-            shoot_page(browser, address, key, SCREENS / "page-phone-dark.png", **look)
+        with serve(folder) as (address, key), start_kernel(folder) as execute:
+            shoot_all(browser, address, key, SCREENS, execute)
         browser.close()
+
+
+def shoot_all(
+    browser: Browser,
+    address: str,
+    key: str,
+    folder: Path,
+    execute: Callable[[str], list[dict[str, str]]],
+) -> None:
+    """What a browser shows, in this order: the second and the third ask for what was answered."""
+    shoot_page(browser, address, key, folder / "page.png", width=1200)
+    look = {"width": 390, "scheme": "dark"}
+    shoot_page(browser, address, key, folder / "page-phone-dark.png", **look)
+    shoot_notebook(browser, address, key, folder / "notebook.png", execute)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Run a page from top to bottom, as a reader would, and write what it really prints into it.
 
 ``console`` blocks are typed into one shell, ``python`` blocks into one interpreter, ``toml`` blocks
-whose first line names a file are saved as that file.  ``python docs/run_pages.py PAGE...`` writes
-the outputs anew; the tests run the same and compare, but for what chance decides.
+whose first line names a file are saved as that file; a block of another kind is an error.
+``python docs/run_pages.py PAGE...`` writes the outputs anew; the tests run the same and compare,
+but for what chance decides.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ import httpx
 import discreet
 from discreet.curate.remote import Remote
 
-BLOCK = re.compile(r"^```(console|python|toml|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```([^{\n][^\n]*|)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""Every block but those of the site's own, whose kind is in braces."""
 KEY = re.compile(r"discreet_[0-9a-f]{16}_[0-9a-f]+")
 COPIED = "discreet_…"
 """How a page writes the key that was shown last."""
@@ -116,16 +118,22 @@ def find_ports() -> dict[str, str]:
 
 def run_cell(source: str, names: dict[str, object]) -> str:
     """What a cell prints, and the value of its last line, as a notebook shows them."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(tree, "cell", "exec"), names)  # noqa: S102 (a page of ours)
-        if last is not None:
-            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307
-            if value is not None:
-                print(value)  # noqa: T201
+        value = run_value(source, names)
+        if value is not None:
+            print(value)  # noqa: T201
     return out.getvalue().strip("\n")
+
+
+def run_value(source: str, names: dict[str, object]) -> object:
+    """The value of a cell's last line, if it has one."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), names)  # noqa: S102 (a page of ours)
+    if last is None:
+        return None
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307
 
 
 def run_console(shell: Shell, body: str) -> str:
@@ -163,8 +171,10 @@ def run_page(page: Path, folder: Path) -> Iterator[tuple[tuple[int, int], str, s
                 printed = run_cell(source, names)
             elif kind == "text":
                 yield found.span(2), body, printed + "\n"
-            elif named := re.match(r"# ([\w/.-]+)\n", body):
+            elif kind == "toml" and (named := re.match(r"# ([\w/.-]+)\n", body)):
                 (folder / named[1]).write_text(body, encoding="utf-8")
+            else:
+                raise ValueError(f"nobody would run this block of {page.name}: {kind}\n{body}")
     finally:
         os.chdir(before)
         for made in names.values():  # as the end of a notebook would

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -47,6 +48,7 @@ STRETCHES: tuple[tuple[Stretch, ...], ...] = (
 )
 
 
+@cache
 def make_stays(rows: int, label: str) -> pa.Table:
     """Costs with crowds, gaps, odd and missing values; wards of different sizes, one unknown."""
     rng = Random(label)

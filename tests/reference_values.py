@@ -539,10 +539,10 @@ _LEARNT: dict[Any, Any] = {}
 def learnt(
     columns: Mapping[str, Domain], condition: Expression, outcome: Outcome
 ) -> Mapping[str, Domain]:
-    """What a condition teaches; remembered, with the columns kept alive."""
-    key = (id(columns), repr(condition), outcome)
+    """What a condition teaches; remembered, with what it is about kept alive."""
+    key = (id(columns), id(condition), outcome)
     if key not in _LEARNT:
-        _LEARNT[key] = (narrow(columns, condition, outcome), columns)
+        _LEARNT[key] = (narrow(columns, condition, outcome), columns, condition)
     return _LEARNT[key][0]
 
 
@@ -550,10 +550,10 @@ _KINDS: dict[Any, Any] = {}
 
 
 def kind_of(expression: Expression, columns: Mapping[str, Domain]) -> Kind:
-    """Whether whole numbers, doubles, ...; remembered, with the columns kept alive."""
-    key = (id(columns), repr(expression))
+    """Whether whole numbers, doubles, ...; remembered, with what it is about kept alive."""
+    key = (id(columns), id(expression))
     if key not in _KINDS:
-        _KINDS[key] = (domain_of(expression, columns).kind, columns)
+        _KINDS[key] = (domain_of(expression, columns).kind, columns, expression)
     return _KINDS[key][0]
 
 
@@ -567,7 +567,7 @@ def value_of(expression: Expression, row: Mapping[str, Any], columns: Mapping[st
         case Literal(value=value):
             found = float(value) if isinstance(value, Fraction) else value
         case Call(function="if", arguments=(condition, a, b)):
-            found = value_of(Case(((condition, a),), b), row, columns)
+            found = branch_of([(condition, a)], b, row, columns)
         case Call(function=name, arguments=arguments):
             values = [value_of(a, row, columns) for a in arguments]
             found = apply(name, [as_double(v) for v in values] if decimal else values)

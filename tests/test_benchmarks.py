@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,6 +30,18 @@ def test_every_section_is_run_by_one_command():
     assert sorted(name for name, _ in SECTION.findall(text)) == sorted(SECTIONS)
     found = {one.name for one in pkgutil.iter_modules(bench.__path__)} - {"__main__"}
     assert found - NO_BENCHMARKS == {module for module, *_ in SECTIONS.values()}
+
+
+def test_what_the_page_types_names_what_there_is():
+    typed = PAGE.read_text(encoding="utf-8").split("```sh\n")[1].split("```")[0]
+    named = re.findall(r"^python -m bench(?: --write)? (\w+)", typed, re.MULTILINE)
+    assert len(named) == 2
+    assert set(named) <= set(SECTIONS)
+    assert typed.startswith("make bench ")
+    told = subprocess.run(
+        ["make", "-n", "bench"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "python -m bench --write" in told.stdout
 
 
 def test_no_table_is_written_by_hand():

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import closing
@@ -82,6 +83,19 @@ def test_ask_prints_values_margins_and_the_price(run, home):
     assert "Bergen" in out
     assert "± at 95 % confidence; cost ε = 0.2" in out
     assert spent(home) == Fraction(1, 5)
+
+
+def test_an_improved_answer_costs_what_was_charged_now_and_says_what_it_cost_in_all(run, home):
+    ok(run("ask", BY_CITY, "--epsilon", "0.1"))
+    first = spent(home)
+    out = " ".join(ok(run("ask", COUNT, "--epsilon", "0.1")).split())
+    paid, in_all = re.findall(r"ε = (\S+),", out)
+    assert f"; ε = {paid}, " in out
+    assert f"more; in all ε = {in_all}, " in out
+    assert float(paid) == pytest.approx(float(spent(home) - first), rel=1e-5)
+    assert float(in_all) == pytest.approx(float(spent(home)), rel=1e-5)
+    again = told(run("ask", COUNT, "--epsilon", "0.1", "--json"))
+    assert Fraction(again["paid"]["epsilon"]) == 0
 
 
 def test_ask_as_json_says_everything(run):

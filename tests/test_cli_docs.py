@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from masking import assert_same
 from typer.testing import CliRunner
 
 from discreet.cli import app, main
@@ -22,9 +23,12 @@ ELSEWHERE = {"serve", "audit"}
 """Commands of other doors, which have pages of their own."""
 
 
+WHOLE = typer.main.get_command(app)
+
+
 def commands(group=None, path: tuple[str, ...] = ("discreet",)) -> Iterator[tuple[str, object]]:
     """Every command and group, with its whole name."""
-    for name, command in (group or typer.main.get_command(app)).commands.items():
+    for name, command in (group or WHOLE).commands.items():
         if len(path) > 1 or name not in ELSEWHERE:
             yield " ".join((*path, name)), command
             if hasattr(command, "commands"):
@@ -82,13 +86,110 @@ def test_json_is_everywhere_but_where_a_person_talks(name):
     assert ("--json" in options) is (name not in TALKING)
 
 
-def test_every_setting_is_documented():
-    from discreet.curate.session import _KEYS
+# --- synopses, and commands in the lines of pages -----------------------------------------------
 
-    for section, keys in _KEYS.items():
-        assert f"`[{section}]`" in REFERENCE
-        for key in keys:
-            assert f"`{key}`" in REFERENCE, key
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md"]
+PAGES += [page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts]
+SYNOPSIS = re.compile(r"^```\n(discreet .*?)^```$", re.MULTILINE | re.DOTALL)
+PART = re.compile(r"(-{1,2}[a-z]+)(?: ([A-Z]+))?|\[([A-Z]+)\](\.\.\.)?")
+IN_LINE = re.compile(r"(?<!`)`((?:discreet|make|python -m) [^`\n]+)`(?!`)")
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+
+
+def read_synopsis(text: str) -> dict[str, str]:
+    """What a command may be given, and what each option is given in turn."""
+    found = {}
+    for option, given, argument, many in PART.findall(text):
+        found[option or argument] = many if argument else given
+    return found
+
+
+def list_parameters(command) -> dict[str, str]:
+    """The same, as the command itself knows it."""
+    found = {}
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            found[parameter.metavar] = "..." if parameter.nargs == -1 else ""
+        elif "--help" not in parameter.opts:
+            shortest = min(parameter.opts, key=len)
+            found[shortest] = "" if parameter.is_flag else parameter.metavar
+    return found
+
+
+def read_synopses() -> dict[str, str]:
+    return {
+        f"{page.relative_to(ROOT)}: {text.split()[1]}": text
+        for page in PAGES
+        for text in SYNOPSIS.findall(page.read_text(encoding="utf-8"))
+    }
+
+
+@pytest.mark.parametrize("name", read_synopses())
+def test_a_synopsis_says_what_the_command_takes(name):
+    command = WHOLE.commands[name.split()[-1]]
+    assert read_synopsis(read_synopses()[name]) == list_parameters(command)
+
+
+def test_synopses_are_found():
+    assert {name.split()[-1] for name in read_synopses()} == {"audit", "lab"}
+    assert read_synopsis("discreet audit [DIRECTORY] [--quick] [--html FILE] [NAME]...") == {
+        "DIRECTORY": "",
+        "--quick": "",
+        "--html": "FILE",
+        "NAME": "...",
+    }
+
+
+def test_the_page_of_the_audit_lists_its_options():
+    page = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
+    audit = WHOLE.commands["audit"]
+    assert documented(page.split("## discreet audit")[1]) == declared(audit)
+
+
+def is_understood(line: str) -> bool:
+    """Whether there is such a command, with such options; or such a module, or such a target."""
+    words = line.replace("…", "x").replace("...", "x")
+    first, *rest = shlex.split(words)
+    if first == "make":
+        return all(word in TARGETS or "=" in word for word in rest)
+    if first == "python":
+        return rest[1] == "venv" or any(
+            (ROOT / place / f"{rest[1].replace('.', '/')}{end}").exists()
+            for place in ("", "tests", "src")
+            for end in (".py", "/__main__.py")
+        )
+    command = WHOLE
+    while rest and hasattr(command, "commands") and not rest[0].startswith("-"):
+        if rest[0] not in command.commands:
+            return rest[0] == "COMMAND"
+        command = command.commands[rest.pop(0)]
+    known = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+    given = {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+    return given <= known
+
+
+def test_commands_in_the_lines_of_pages_are_understood():
+    named = {
+        (str(page.relative_to(ROOT)), line)
+        for page in PAGES
+        for line in IN_LINE.findall(page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 100
+    assert sorted(one for one in named if not is_understood(one[1])) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "discreet asks",
+        "discreet ask --epsilons 1",
+        "discreet ledger verifies",
+        "make demos",
+        "python -m benches",
+    ],
+)
+def test_a_command_that_is_not_there_is_noticed(line):
+    assert not is_understood(line)
 
 
 def test_completion_is_offered():
@@ -99,11 +200,6 @@ def test_completion_is_offered():
 # --- examples ----------------------------------------------------------------------------------
 
 
-def words(line: str) -> str:
-    """A line of output without what chance decides: numbers, and the width of columns."""
-    return re.sub(r"[\d.,─\s-]+", "", line)
-
-
 def examples(text: str) -> list[tuple[str, list[str]]]:
     """The commands of the ``console`` blocks, each with the lines printed below it."""
     found: list[tuple[str, list[str]]] = []
@@ -111,8 +207,8 @@ def examples(text: str) -> list[tuple[str, list[str]]]:
         for line in block.splitlines():
             if line.startswith("$ "):
                 found.append((line[2:], []))
-            elif line.startswith("> "):
-                found[-1] = (f"{found[-1][0]} {line[2:]}", [])
+            elif found and found[-1][0].endswith("\\"):
+                found[-1] = (f"{found[-1][0][:-1]} {line}", [])
             elif found:
                 found[-1][1].append(line)
     return found
@@ -137,6 +233,4 @@ def test_examples_run_and_print_what_they_show(page, tmp_path, monkeypatch, caps
         printed = capsys.readouterr()
         assert not stop.value.code, printed.err
         if any(output):
-            assert [words(x) for x in printed.out.split("\n") if words(x)] == [
-                words(x) for x in output if words(x)
-            ]
+            assert_same(page, "\n".join(output), printed.out)

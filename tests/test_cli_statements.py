@@ -34,7 +34,7 @@ def test_ask_explain_and_price(home, capsys):
     assert [part["price"]["epsilon"] for part in found["parts"]] == ["1/4", "1/4"]
     code, out, _ = run("ask", SHARE, *at)
     assert code == 0
-    assert "paid for before: free" in out
+    assert "2 questions answered before, free now; cost ε = 0.5" in out
     assert "no margin is known for share" in " ".join(out.split())
     code, out, _ = run("ask", SHARE, *at, "--csv")
     assert out.startswith("share,old,old_margin")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -91,8 +92,9 @@ def test_one_charge_and_a_release_a_day_as_data_arrive(home):
     text = (Path(__file__).parents[1] / "docs" / "publication.md").read_text()
     names: dict = {"__name__": "reader"}
     exec(compile(text.split("```python\n")[1].partition("```")[0], "reader", "exec"), names)
-    drawn, charged, _, _ = names["read"](home / "releases" / "daily")
-    assert sum(drawn.values()) == sum(charged.values())
+    said, drawn, _ = names["read"](home / "releases" / "daily" / "measurements.parquet")
+    charged = sum(Fraction(stage["amount"]) for stage in said["stages"])
+    assert sum(drawn.values()) == charged == Fraction(1, 2)
     assert "at most 2 steps" in (home / "releases" / "daily" / "card.md").read_text()
 
 

@@ -191,9 +191,24 @@ def enumerated(law, low, high):
     return [weight / total for weight in weights]
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.one_of(laplace_pairs(), gaussian_pairs()), epsilons, alphas)
+INFINITE = given(st.one_of(laplace_pairs(), gaussian_pairs()), epsilons, alphas)
+
+
+@settings(max_examples=10, deadline=None)
+@INFINITE
 def test_infinite_laws_agree_with_long_sums(laws, epsilon, alpha):
+    check_long_sums(laws, epsilon, alpha)
+
+
+@pytest.mark.soak
+@settings(max_examples=300, deadline=None)
+@INFINITE
+def test_many_infinite_laws_agree_with_long_sums(laws, epsilon, alpha):
+    check_long_sums(laws, epsilon, alpha)
+
+
+def check_long_sums(laws, epsilon, alpha):
+    """Every divergence of two laws against the defining sum over 900 outcomes."""
     p, q = laws
     x, y = (enumerated(law, -450, 450) for law in laws)
     tolerance = mp.mpf(10) ** -35

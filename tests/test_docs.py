@@ -97,7 +97,7 @@ def test_every_code_has_one_heading_with_its_title():
 
 
 def test_every_code_says_what_to_do():
-    """Under each heading: words, an example, a fix."""
+    """Under each heading: words, an example (``test_error_docs.py`` types it), a fix."""
     parts = HEADING.split((DOCS / "errors.md").read_text())[1:]
     for code, body in zip(parts[::3], parts[2::3], strict=True):
         assert "Example" in body, code

@@ -90,6 +90,22 @@ def test_limits_are_set(engine):
 # --- the truth is sealed -------------------------------------------------------------------
 
 
+def test_settings_hold_in_every_thread(engine):
+    """A statement of another thread runs on a cursor, which may have settings of its own."""
+    from discreet.engine.duckdb.database import _CONFIGURATION
+
+    def read() -> None:
+        cursor = engine._current()._cursor()
+        for name in _CONFIGURATION:
+            (found[name],) = cursor.execute(f"SELECT current_setting('{name}')").fetchone()
+
+    found: dict[str, object] = {}
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    assert found == _CONFIGURATION
+
+
 def test_a_truth_shows_nothing(engine, caplog):
     truth = engine.run(engine.compile(cases.plan(engine)))
     assert isinstance(truth, Truth)

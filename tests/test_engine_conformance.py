@@ -39,12 +39,22 @@ from discreet.question.schema import Schema
 
 
 def test_golden_questions_give_the_same_integers(postgres):
-    """Every golden question, on a world of odd values."""
+    """Every third golden question, on a world of odd values."""
+    hold_on_one_world(postgres, list_questions()[::3], least=80)
+
+
+@pytest.mark.soak
+def test_all_golden_questions_give_the_same_integers(postgres):
+    hold_on_one_world(postgres, list_questions(), least=250)
+
+
+def hold_on_one_world(postgres, asked, *, least):
+    """The same integers, of so many at least; few are refused."""
     tables = make_tables(golden.SCHEMA, "one for all", people=24)
-    found = compare("postgres", golden.SCHEMA, [tables], list_questions(), postgres)
+    found = compare("postgres", golden.SCHEMA, [tables], asked, postgres)
     counts = Counter(one.outcome for one in found)
     assert not [one for one in found if one.outcome in ("different", "failed")]
-    assert counts["same"] >= 250
+    assert counts["same"] >= least
     # What is found among all rows, which stay where they are, is DuckDB's alone.
     apart = [one for one in found if RANKED_BY_ALL.search(one.question)]
     assert {one.outcome for one in apart} == {"refused"}
@@ -63,11 +73,11 @@ def test_golden_questions_on_many_worlds(postgres):
 
 def test_nobody_moves_an_engine_otherwise_than_another(postgres):
     """With and without each person the integers are DuckDB's, whose neighbours are fuzzed."""
-    asked = random.Random(11).sample(list_questions(), 25)
+    asked = random.Random(11).sample(list_questions(), 12)
     worlds = make_neighbours(golden.SCHEMA, "neighbours", people=8, gone=4)
     found = compare("postgres", golden.SCHEMA, worlds, asked, postgres)
     assert not [one for one in found if one.outcome in ("different", "failed")]
-    assert sum(one.outcome == "same" for one in found) >= 100
+    assert sum(one.outcome == "same" for one in found) >= 48
 
 
 BOUNDED = (
@@ -239,7 +249,7 @@ NEVER = {"ln", "log10", "log2", "exp", "power", "convert_timezone", "regexp_matc
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_functions_mean_the_same(side, name):
     listed = list(calls(name))
-    some = random.Random(name).sample(listed, min(20, len(listed)))
+    some = random.Random(name).sample(listed, min(12, len(listed)))
     found = side.compare(some)
     assert not found["different"]
     assert not found["failed"]
@@ -268,7 +278,7 @@ def _holds_on_every_row(
 
 
 @seed(20240229)
-@settings(FUZZ, max_examples=6)
+@settings(FUZZ, max_examples=4)
 @given(conditions_on_columns(), st.lists(trees(), min_size=10, max_size=20))
 def test_nested_expressions_mean_the_same_and_cannot_fail(side, condition, expressions):
     _holds_on_every_row(side, condition, expressions, Counter())

@@ -234,12 +234,13 @@ def compare(question: str, stays: pa.Table, epsilon: Fraction, recordings: int) 
     return recordings, asked
 
 
+@pytest.mark.parametrize("recordings", [6, pytest.param(100, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("epsilon", [Fraction(5), Fraction(1, 2)])
 @pytest.mark.parametrize("question", [ladder.GROUPED, ladder.ALONE, ladder.TRIMMED, ladder.AUTO])
-def test_the_same_coins_give_the_same_answers(question, epsilon):
+def test_the_same_coins_give_the_same_answers(question, epsilon, recordings):
     """And nothing but the stretches was looked at."""
     stays = ladder.make_stays(20_000, "answers")
-    assert compare(question, stays, epsilon, 15) == (15, 0)
+    assert compare(question, stays, epsilon, recordings) == (recordings, 0)
 
 
 @pytest.mark.parametrize("crowd", [0.0, 120.0, 5000.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -17,8 +18,10 @@ import services
 from patience import PATIENCE_S, wait_until
 from served import KEY, serve_session
 from test_postgres_source import address, fill
+from typer.testing import CliRunner
 
 import discreet
+from discreet.cli import app
 from discreet.curate import session
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.engine.postgres import PostgresEngine, server
@@ -207,14 +210,22 @@ def test_who_stops_waiting_stops_the_server(postgres, visits, monkeypatch):
 
 # --- a session -----------------------------------------------------------------------------
 
-ASKING = """
+
+def ask_here(home, kind: str, *questions: str) -> dict:
+    """Ask in this process."""
+    with discreet.open(home, kind=kind) as clinic:
+        answers = [clinic.ask(text, epsilon="0.25") for text in questions]
+        return {
+            "values": [answer.to_json()["rows"] for answer in answers],
+            "spent": str(clinic.spent.epsilon),
+            "version": clinic.engine.data_version(),
+        }
+
+
+ASKING = f"""
 import json, sys, discreet
-with discreet.open(sys.argv[1], kind=sys.argv[2]) as clinic:
-    answers = [clinic.ask(text, epsilon="0.25") for text in sys.argv[3:]]
-    print(json.dumps({
-        "values": [answer.to_json()["rows"] for answer in answers],
-        "spent": str(clinic.spent.epsilon), "version": clinic.engine.data_version(),
-    }))
+{inspect.getsource(ask_here)}
+print(json.dumps(ask_here(*sys.argv[1:])))
 """
 COUNTED = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 MEANT = "SELECT AVG(cost) AS mean FROM visits WHERE age >= 30"
@@ -245,15 +256,15 @@ def home(visits, tmp_path):
 def test_two_processes_two_engines_and_one_account(postgres, home):
     """What one engine was paid for the other shows, free: the same integers, the same key."""
     first = ask_elsewhere(home, "duckdb", COUNTED)
-    again = ask_elsewhere(home, "postgres", COUNTED, MEANT, MIDDLE)
+    again = ask_here(home, "postgres", COUNTED, MEANT, MIDDLE)
     assert again["version"] == first["version"]
     assert again["values"][0] == first["values"][0]
     assert (first["spent"], again["spent"]) == ("1/4", "3/4")
-    last = ask_elsewhere(home, "duckdb", MIDDLE, MEANT, COUNTED)
+    last = ask_here(home, "duckdb", MIDDLE, MEANT, COUNTED)
     assert last["values"] == again["values"][::-1]
     assert last["spent"] == "3/4"
     postgres.execute("DELETE FROM visits WHERE who = 5")  # other data: paid for again
-    after = ask_elsewhere(home, "postgres", COUNTED)
+    after = ask_here(home, "postgres", COUNTED)
     assert after["version"] != first["version"]
     assert after["spent"] == "1"
 
@@ -294,13 +305,9 @@ def test_a_server_of_questions_computes_in_postgres(visits, tmp_path):
     )
     settings = '[budget]\nepsilon = 3\n[engine]\nkind = "postgres"\n'
     (home / session.FILE).write_text(f"{settings}{declared}")
-    made = subprocess.run(
-        [sys.executable, "-m", "discreet", "init", str(home)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    (key,) = KEY.findall(made.stdout)
+    made = CliRunner().invoke(app, ["init", str(home)])
+    assert made.exit_code == 0, made.output
+    (key,) = KEY.findall(made.output)
     with serve_session(home, key) as server:
         asked = {"question": COUNTED, "epsilon": "1/4"}
         wait_until(lambda: "rows" in server.call("POST", "ask", asked))  # however long it takes
@@ -308,7 +315,7 @@ def test_a_server_of_questions_computes_in_postgres(visits, tmp_path):
         assert len(first["rows"]) == 4
         assert second["rows"] == first["rows"]
     assert not list((home / "prepared").glob("*.parquet"))
-    found = ask_elsewhere(home, "postgres", COUNTED)
+    found = ask_here(home, "postgres", COUNTED)
     assert (found["values"], found["spent"]) == ([first["rows"]], "1/4")
 
 

@@ -33,10 +33,21 @@ def asked(engine):
     )
 
 
-@settings(max_examples=12, **SETTINGS)
+@settings(max_examples=4, **SETTINGS)
 @given(world=worlds(), data=st.data())
 def test_prepared_or_not_the_integers_are_the_same(world: World, data: st.DataObject) -> None:
     """Bounding included, and with every kind of relation and limit above it."""
+    compare_prepared(world, data)
+
+
+@pytest.mark.soak
+@settings(max_examples=60, **SETTINGS)
+@given(world=worlds(), data=st.data())
+def test_prepared_or_not_on_many_worlds(world: World, data: st.DataObject) -> None:
+    compare_prepared(world, data)
+
+
+def compare_prepared(world: World, data: st.DataObject) -> None:
     try:
         drawn = []
         for _ in range(4):

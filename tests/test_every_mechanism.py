@@ -157,8 +157,11 @@ def write_page() -> str:
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """Blocks are not waited for."""
+    """Blocks are not waited for, nor given processes of their own (test_aggregating.py)."""
     monkeypatch.setattr(aggregating, "wait_until", lambda _moment: None)
+    monkeypatch.setattr(
+        aggregating, "run_block", lambda _code, frame, _limits: [mean_stay(frame.to_pandas())]
+    )
 
 
 def test_the_page_says_what_happens(hurried):

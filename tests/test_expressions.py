@@ -180,7 +180,7 @@ def holds(engine: Poisoned, expressions: list[Expression]) -> None:
 
 
 FUZZ = settings(
-    max_examples=30,
+    max_examples=12,
     deadline=None,
     database=None,
     suppress_health_check=[
@@ -216,13 +216,37 @@ def test_what_a_condition_teaches_is_true(engine: Poisoned, conditions: list[Exp
     teaches_truly(engine, conditions)
 
 
+@pytest.mark.soak
+@settings(FUZZ, max_examples=500)
+@given(st.lists(conditions_on_columns(), min_size=10, max_size=20))
+def test_what_many_conditions_teach_is_true(engine: Poisoned, conditions: list[Expression]) -> None:
+    teaches_truly(engine, conditions)
+
+
+LEARNING = given(conditions_on_columns(), st.lists(trees(), min_size=5, max_size=10))
+
+
 @seed(20240229)
 @FUZZ
-@given(conditions_on_columns(), st.lists(trees(), min_size=5, max_size=10))
+@LEARNING
 def test_what_was_learnt_cannot_fail_on_other_rows(
     engine: Poisoned, condition: Expression, expressions: list[Expression]
 ) -> None:
     """An engine may compute before it filters: on rows shut out there is no promise but NULL."""
+    hold_learnt(engine, condition, expressions)
+
+
+@pytest.mark.soak
+@settings(FUZZ, max_examples=500)
+@LEARNING
+def test_what_was_learnt_of_many_cannot_fail_on_other_rows(
+    engine: Poisoned, condition: Expression, expressions: list[Expression]
+) -> None:
+    hold_learnt(engine, condition, expressions)
+
+
+def hold_learnt(engine: Poisoned, condition: Expression, expressions: list[Expression]) -> None:
+    """The expressions that are accepted because of the condition, where it holds."""
     if not accepted(condition):
         return
     learnt = narrow(DOMAINS, condition)

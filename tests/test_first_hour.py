@@ -9,14 +9,16 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from promised import PUBLIC
 
 import discreet
-from discreet import audit, local, mechanisms, noise, publication
 from discreet.errors import InvalidParameter, SchemaRefusal
 from discreet.release import render
 
@@ -46,39 +48,58 @@ def clinic() -> Iterator[discreet.Curator]:
 # --- help ------------------------------------------------------------------------------------
 
 
-def public() -> Iterator[tuple[str, Any]]:
-    """Every public class and function, and their methods."""
-    for name in discreet.__all__:
-        thing = getattr(discreet, name)
-        if inspect.isclass(thing):
-            if not issubclass(thing, Enum):
-                yield name, thing
-            for own, member in vars(thing).items():
-                function = getattr(member, "__func__", member)
-                if inspect.isfunction(function) and not own.startswith("_"):
-                    yield f"{name}.{own}", function
-        elif inspect.isfunction(thing):
+def list_told(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """What a module promises that takes parameters: classes, functions and methods of ours."""
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isfunction(thing) or (inspect.isclass(thing) and is_made_by_calls(thing)):
             yield name, thing
+        for own, member in inspect.getmembers_static(thing) if inspect.isclass(thing) else ():
+            method = getattr(member, "__func__", member)  # of classmethods and staticmethods
+            if inspect.isfunction(method) and not own.startswith("_") and is_ours(method):
+                yield f"{name}.{own}", method
 
 
-@pytest.mark.parametrize("thing", [pytest.param(thing, id=name) for name, thing in public()])
-def test_help_tells_every_parameter(thing: Any):
-    told = inspect.getdoc(thing) or ""
-    given = [p for p in inspect.signature(thing).parameters if p not in ("self", "cls")]
-    assert [p for p in given if not re.search(rf"\b{p}\b", told)] == []
+def is_ours(thing: Any) -> bool:
+    """Whether it was written here, and not inherited from Python."""
+    return str(thing.__module__).startswith("discreet.")
 
 
-def functions() -> Iterator[tuple[str, Any]]:
-    """Of the packages that one imports from, beside what ``discreet`` itself has."""
-    for package in (audit, local, mechanisms, noise, publication):
-        for name in package.__all__:
-            if inspect.isfunction(thing := getattr(package, name)):
-                yield f"{package.__name__}.{name}", thing
+def is_made_by_calls(kind: type) -> bool:
+    """Whether it takes parameters of its own: protocols and enumerations do not, and few errors."""
+    bare = issubclass(kind, BaseException) and "__init__" not in vars(kind)
+    return not (bare or issubclass(kind, Enum) or getattr(kind, "_is_protocol", False))
 
 
-@pytest.mark.parametrize("thing", [pytest.param(thing, id=name) for name, thing in functions()])
-def test_help_tells_every_parameter_of_a_function(thing: Any):
-    test_help_tells_every_parameter(thing)
+def find_untold(thing: Any) -> list[str]:
+    """The parameters that the help of something does not name; an example alone tells nobody."""
+    prose = EXAMPLE.sub("", inspect.getdoc(thing) or "")
+    given = [name for name in inspect.signature(thing).parameters if name not in ("self", "cls")]
+    return [name for name in given if name[0] != "_" and not re.search(rf"\b{name}\b", prose)]
+
+
+EXAMPLE = re.compile(r"^ *>>> .*(?:\n.*\S.*)*", re.MULTILINE)
+"""What is typed, and what comes of it up to the next empty line."""
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_help_tells_every_parameter(name: str):
+    told = dict(list_told(import_module(name)))
+    assert told
+    untold = {thing: find_untold(found) for thing, found in told.items()}
+    assert {thing: missing for thing, missing in untold.items() if missing} == {}
+
+
+def test_an_example_tells_no_parameter():
+    def scale(number: int, by: int) -> int:
+        """So many times ``number``.
+
+        >>> scale(3, by=2)
+        6
+        """
+        return number * by
+
+    assert find_untold(scale) == ["by"]
 
 
 # --- a user's own script, under mypy -----------------------------------------------------------
@@ -192,3 +213,7 @@ def test_the_readme_skips_nothing_and_says_how_to_get_the_command():
     assert "pip install" in text
     assert ".venv/bin" in text
     assert len(text.splitlines()) <= 80
+    assert max(map(len, text.splitlines())) <= 180
+    more = text.split("## More")[1]
+    assert len(re.findall(r"\]\(", more)) == 3
+    assert len(re.findall(r"(?<!!)\[[^]]*\]\(", text)) <= 4

@@ -96,8 +96,18 @@ def test_pairs_say_what_a_person_in_them_loses():
     check("certificate.schema.json", certificate)
 
 
-def test_all_golden_questions_would_have_one():
-    """Without their data: what is promised does not depend on it."""
+def test_golden_questions_would_have_one():
+    """Without their data: what is promised does not depend on it.  Every third one."""
+    assert explain_golden(slice(None, None, 3)) > 35
+
+
+@pytest.mark.soak
+def test_really_all_golden_questions_would_have_one():
+    assert explain_golden(slice(None)) > 100
+
+
+def explain_golden(some: slice) -> int:
+    """How many golden questions have a certificate, which is as its schema says."""
     found = reader("certificate.schema.json")
     schema = Schema.from_toml(FOLDER / "clinic.toml")
     tables = {name: _empty(table) for name, table in schema.tables.items()}
@@ -105,9 +115,8 @@ def test_all_golden_questions_would_have_one():
     with discreet.curator(
         tables, schema=schema, budget=discreet.Budget(epsilon=9, delta="1e-5")
     ) as c:
-        for case in all_cases():
-            if case.verdict[:1] != ("accepted",) or "OPTIONS" in case.question:
-                continue
+        plain = (case for case in all_cases() if case.verdict[:1] == ("accepted",))
+        for case in [case for case in plain if "OPTIONS" not in case.question][some]:
             try:
                 told = c.explain(case.question, epsilon=1, delta="1e-6").certificate
             except discreet.Refusal:  # of a price, a width: not of a form
@@ -115,7 +124,7 @@ def test_all_golden_questions_would_have_one():
             errors = [error.message for error in found.iter_errors(json.loads(json.dumps(told)))]
             assert not errors, (case.question, errors[:3])
             seen += 1
-    assert seen > 100
+    return seen
 
 
 def _empty(table: Any) -> pa.Table:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Iterator
 from datetime import date, datetime
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -96,8 +98,13 @@ def kinds_in(arguments: tuple[Expression, ...]) -> tuple[Kind, Kind]:
     return found.get("a", Kind.BOOLEAN), found.get("b", Kind.BOOLEAN)
 
 
-def calls(name: str) -> Iterator[Call]:
+@cache
+def calls(name: str) -> tuple[Call, ...]:
     """Ways to call a function: one or two columns, the rest constants."""
+    return tuple(_list_calls(name))
+
+
+def _list_calls(name: str) -> Iterator[Call]:
     lefts = [ColumnRef(n) for n in DOMAINS if n.startswith("a_")]
     rights = [ColumnRef(n) for n in DOMAINS if n.startswith("b_")]
     for width in WIDTHS.get(name, (1, 2)):
@@ -124,12 +131,41 @@ def agree(engine: Any, python: Any, *, exact: bool) -> bool:
     return type(engine) is type(python) and engine == python
 
 
+def by_kinds(name: str) -> dict[tuple[Kind, Kind], list[Call]]:
+    """The ways to call a function, by the kinds of the columns that it is given."""
+    found: dict[tuple[Kind, Kind], list[Call]] = {}
+    for call in calls(name):
+        found.setdefault(kinds_in(call.arguments), []).append(call)
+    assert found, f"no way to call {name} was found"
+    return found
+
+
+MOST_OF_A_KIND = 6
+"""Ways to call a function that are tried for each pair of kinds; `make soak` tries all."""
+
+
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_total_bounded_and_the_same_in_python(engine: Poisoned, name: str) -> None:
-    by_table: dict[tuple[Kind, Kind], list[Call]] = {}
-    for call in calls(name):
-        by_table.setdefault(kinds_in(call.arguments), []).append(call)
-    assert by_table, f"no way to call {name} was found"
+    """Of every pair of kinds, some of the ways to call it."""
+    dice = random.Random(name)
+    check_calls(
+        engine,
+        name,
+        {
+            kinds: dice.sample(found, min(MOST_OF_A_KIND, len(found)))
+            for kinds, found in by_kinds(name).items()
+        },
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_total_bounded_and_the_same_however_called(engine: Poisoned, name: str) -> None:
+    check_calls(engine, name, by_kinds(name))
+
+
+def check_calls(engine: Poisoned, name: str, by_table: dict[tuple[Kind, Kind], list[Call]]) -> None:
+    """On every value of the kinds: inside its domain, and what Python and the reference say."""
     exact = name not in NOT_BIT_EXACT
     for kinds, found in by_table.items():
         for call, rows, values in engine.compute(found, *kinds):
@@ -254,11 +290,24 @@ PATTERN = st.recursive(
     ),
     max_leaves=8,
 )
+ANY_PATTERN = PATTERN | st.text("ab()[]{}*+?|^$\\.-1,=!<i:", max_size=12)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(pattern=PATTERN | st.text("ab()[]{}*+?|^$\\.-1,=!<i:", max_size=12))
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(pattern=ANY_PATTERN)
 def test_no_pattern_that_is_let_through_fails_in_the_engine(pattern: str) -> None:
+    check_pattern(pattern)
+
+
+@pytest.mark.soak
+@settings(max_examples=3000, deadline=None)
+@given(pattern=ANY_PATTERN)
+def test_no_pattern_of_many_that_is_let_through_fails_in_the_engine(pattern: str) -> None:
+    check_pattern(pattern)
+
+
+def check_pattern(pattern: str) -> None:
+    """DuckDB finds what Python finds, in what is let through."""
     written = write_pattern(pattern)
     if written is None:
         return

@@ -739,3 +739,23 @@ def test_what_is_told_without_an_offer_is_priced_so(sql):
         assert quote.free
         assert str(quote).startswith("free: ")
         assert curator.ask(sql).charged == NOTHING
+
+
+# --- before it is asked --------------------------------------------------------------------------
+
+
+def test_an_explanation_says_the_price_that_is_asked_now():
+    """Free where it is known, the difference where it is improved; a new measurement beside it."""
+    curator, count = clinic(), "SELECT COUNT(*) AS n FROM visits"
+    before = str(curator.explain(count, within=60))
+    assert f"cost: {curator.price(count, within=60).describe()[0]}" in before.splitlines()
+    assert "measured anew" not in before
+    curator.ask(count, within=60)
+    anew = f"cost if measured anew: {curator.explain(count, within=60).loss}"
+    for offer, price in (({"within": 60}, "free: "), ({"within": 20}, "ε = ")):
+        said = str(curator.explain(count, **offer)).splitlines()
+        quoted = curator.price(count, **offer).describe()[0]
+        assert quoted.startswith(price)
+        assert f"cost: {quoted}" in said
+        assert any(line.startswith("cost if measured anew: ε = ") for line in said)
+    assert anew in str(curator.explain(count, within=60)).splitlines()

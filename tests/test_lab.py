@@ -8,6 +8,7 @@ mutant with which it succeeds again.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import time
@@ -20,10 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli_cases import is_refusal, runner
+from rich.console import Console
 
 from discreet.accounting.budget import Budget
 from discreet.accounting.meaning import Worlds
 from discreet.audit.rehearsal import Stage
+from discreet.cli import screen
+from discreet.cli.working import work_bar
 from discreet.curate import session
 from discreet.lab import (
     auditing,
@@ -609,6 +613,33 @@ def test_a_broken_promise_ends_with_one(
     monkeypatch.setattr(chapters, "CHAPTERS", (chapter,))
     code, _, _ = runner(capsys)("lab")
     assert code == 1
+
+
+def test_a_chapter_is_counted_when_it_is_done() -> None:
+    told: list[tuple[str, int] | str] = []
+
+    def run() -> Seen:
+        told.append("run")
+        return Seen(())
+
+    pair = [Chapter(name, name, "It is.", run) for name in ("one", "two")]
+    run_chapters(pair, advance=lambda title, done: told.append((title, done)))
+    assert told == [("one", 0), "run", ("one", 1), ("two", 0), "run", ("two", 1)]
+
+
+@pytest.mark.parametrize(("total", "share"), [(1, False), (2, True)])
+def test_the_bar_of_one_piece_of_work_shows_no_share(
+    total: int, share: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = io.StringIO()
+    console = Console(file=drawn, force_terminal=True, width=80)
+    monkeypatch.setattr(screen, "console", lambda **_: console)
+    with work_bar(total) as advance:
+        advance("Differencing", 0)
+        advance("Differencing", 1)
+    assert "Differencing" in drawn.getvalue()
+    assert ("%" in drawn.getvalue()) is share
+    assert "100 %" not in drawn.getvalue()
 
 
 @pytest.mark.soak

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import duckdb
@@ -40,6 +41,21 @@ def make(epsilon: int = 1500) -> discreet.Curator:
     return discreet.Curator({"orders": orders()}, schema=SCHEMA, budget=epsilon)
 
 
+@pytest.fixture(scope="module")
+def unspent() -> Iterator[discreet.Curator]:
+    """One that only refuses."""
+    with make(9) as curator:
+        yield curator
+
+
+@pytest.fixture(scope="module")
+def truth() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same orders, for DuckDB itself."""
+    with duckdb.connect() as connection:
+        connection.register("orders", orders())
+        yield connection
+
+
 ANSWERED = [
     ABOVE,
     "SELECT shop, COUNT(*) AS n FROM orders WHERE amount < (SELECT MEDIAN(amount) FROM orders) "
@@ -65,14 +81,11 @@ ANSWERED = [
 
 
 @pytest.mark.parametrize("text", ANSWERED)
-def test_it_is_answered_as_duckdb_answers(text):
-    frame = orders()
-    connection = duckdb.connect()
-    connection.register("orders", frame)
+def test_it_is_answered_as_duckdb_answers(truth, text):
     with make() as curator:
         answer = curator.ask(text, epsilon=1400)
     rows = list(zip(*(answer.column(name) for name in answer.columns), strict=True))
-    for found, true in zip(rows, connection.execute(text).fetchall(), strict=True):
+    for found, true in zip(rows, truth.execute(text).fetchall(), strict=True):
         for one, other in zip(found, true, strict=True):
             assert one == (other if isinstance(other, str) else pytest.approx(other, rel=1e-2))
 
@@ -160,12 +173,11 @@ def test_what_was_cut_short_is_resumed_and_paid_once(monkeypatch):
         (ABOVE, {"fresh": True}),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_before_anything_is_charged(text, offer):
-    with make(9) as curator:
-        with pytest.raises(QuestionRefusal):
-            curator.ask(text, epsilon=1, **offer)
-        assert curator.spent.epsilon == 0
-        assert all(entry.loss is None for entry in curator.transcript())
+def test_what_cannot_be_is_refused_before_anything_is_charged(unspent, text, offer):
+    with pytest.raises(QuestionRefusal):
+        unspent.ask(text, epsilon=1, **offer)
+    assert unspent.spent.epsilon == 0
+    assert all(entry.loss is None for entry in unspent.transcript())
 
 
 @pytest.mark.parametrize(
@@ -184,11 +196,10 @@ def test_what_cannot_be_is_refused_before_anything_is_charged(text, offer):
         "SUBSTR(shop, 1, (SELECT COUNT(*) FROM orders)) = 'n'",
     ],
 )
-def test_what_cannot_stand_in_a_condition_is_refused_before_it_is_paid_for(condition):
-    with make() as curator:
-        with pytest.raises(QuestionRefusal):
-            curator.ask(f"SELECT COUNT(*) AS n FROM orders WHERE {condition}", epsilon=3)
-        assert curator.spent == NOTHING
+def test_what_cannot_stand_in_a_condition_is_refused_before_it_is_paid_for(unspent, condition):
+    with pytest.raises(QuestionRefusal):
+        unspent.ask(f"SELECT COUNT(*) AS n FROM orders WHERE {condition}", epsilon=3)
+    assert unspent.spent == NOTHING
 
 
 @pytest.mark.parametrize(

@@ -400,13 +400,31 @@ def canonical(rows: list[Row]) -> Counter[str]:
     return Counter(repr((row.unit, row.values)) for row in rows)
 
 
+ANY = settings(
+    max_examples=140, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
 @seed(20240229)
-@settings(max_examples=400, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@ANY
 @given(relations(), DATA)
 def test_each_row_is_its_units_own(
     relation: Relation, data: dict[str, list[dict[str, Any]]]
 ) -> None:
     """Lemmas 1 to 8: a unit has what its own rows give it, in bounded number and size."""
+    check_lemmas(relation, data)
+
+
+@pytest.mark.soak
+@settings(ANY, max_examples=4_000)
+@given(relations(), DATA)
+def test_each_row_is_its_units_own_for_long(
+    relation: Relation, data: dict[str, list[dict[str, Any]]]
+) -> None:
+    check_lemmas(relation, data)
+
+
+def check_lemmas(relation: Relation, data: dict[str, list[dict[str, Any]]]) -> None:
     whole = Reader(data)
     try:
         typing = columns(relation, whole.multiplicity)

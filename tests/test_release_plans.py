@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sqlglot.parser import Parser
 from typer.testing import CliRunner
 
 import discreet
@@ -18,14 +19,15 @@ from discreet.cli import app
 from discreet.curate import session as sessions
 from discreet.errors import DataRefusal, Halted, InvalidParameter, QuestionRefusal, Refusal
 from discreet.ledger.account import Account
-from discreet.publication.agenda import list_missed, parse_agenda, read_agenda
+from discreet.publication.agenda import parse_agenda, read_agenda
 from discreet.publication.declared import Declared
-from discreet.publication.handover import verify_handover, write_handover
+from discreet.publication.handover import check_place, verify_handover, write_handover
 from discreet.publication.outline import outline
 from discreet.publication.placing import write_sums
 from discreet.publication.verifying import verify_folder
 from discreet.question.domain import Kind
 from discreet.question.levels import Levels
+from discreet.question.sql.dialect import QuestionParser
 
 SCHEMA = """
 [budget]
@@ -129,13 +131,13 @@ def test_the_least_price_meets_every_target_and_none_with_room(home, plan):
     with discreet.open(home, opened=False) as curator:
         asked = agenda(plan=plan, a={"within": 40}, b={"within": 25})
         division = curator.releases.divide(asked)
-        assert list_missed(asked, division) == []
+        assert division.list_missed() == []
         for margin, target in zip(division.margins, (40, 25), strict=True):
             assert 0.99 * target <= margin <= target
-        dear = curator.releases.divide(
+        poor = curator.releases.divide(
             agenda(plan={"epsilon": "0.01"}, a={"within": 40}, b={"within": 25})
         )
-        assert len(list_missed(agenda(a={"within": 40}, b={"within": 25}), dear)) == 2
+        assert [line.split(":")[0] for line in poor.list_missed()] == ["a", "b"]
 
 
 def test_relative_targets_are_shares_of_a_usual_number_and_both_curves_are_shown(home):
@@ -267,6 +269,20 @@ def test_a_publication_hides_no_release_and_is_none_outside_its_folder(home, tmp
     (given / "publication.json").write_text(json.dumps({**said, "releases": [".."]}))
     with pytest.raises(DataRefusal, match="D2: "):
         verify_handover(given)
+
+
+def test_a_publication_that_waits_for_its_place_takes_it_and_nothing_else_does(tmp_path):
+    office, waiting = tmp_path / "office", tmp_path / ".office.next"
+    write_handover([], office)
+    office.rename(waiting)  # as a process left it that was killed between two folders
+    check_place(office)
+    assert all(check.holds for check in verify_handover(office))
+    assert not waiting.exists()
+    waiting.mkdir()
+    (waiting / "letter.txt").write_text("mine")  # none of ours
+    check_place(office)
+    assert (waiting / "letter.txt").read_text() == "mine"
+    assert office.exists()
 
 
 def test_what_was_put_beside_a_publication_is_not_lost(tmp_path):
@@ -434,10 +450,30 @@ def test_a_counter_that_is_killed_publishes_no_step_twice(home, monkeypatch):
             with pytest.raises(InvalidParameter):
                 curator.step_release("daily", number=odd)
         assert curator.spent == spent
-    shutil.rmtree(home / "releases" / "daily")  # killed between two folders: made again, for free
+    (home / "releases" / "daily").rename(home / "releases" / ".daily.next")  # killed between two
+    with discreet.open(home) as curator:
+        assert curator.releases.names() == ["daily"]
+    shutil.rmtree(home / "releases" / "daily")  # lost altogether: made again, for free
     with discreet.open(home) as curator:
         assert len(counter(curator).made.product.measured) == 3
         assert curator.spent == spent
+
+
+def test_a_counter_that_is_read_otherwise_now_is_refused_before_it_is_charged(home, monkeypatch):
+    """As a version did that took a = b IS NULL for a = (b IS NULL): its counters go on nowhere."""
+    both = "(NULLIF(age, 5) = 3) = (NULLIF(age, 7) = 4)"
+    text = f"SELECT who, day FROM visits WHERE {both} IS NULL"
+    with discreet.open(home) as curator, monkeypatch.context() as patch:
+        usual = Parser.IS_PREDICATE_PRECEDENCE
+        patch.setattr(QuestionParser, "IS_PREDICATE_PRECEDENCE", usual)
+        curator.make_release("daily", kind="counter", of=text, by=["day"], rho="1/2")
+        curator.step_release("daily")
+        spent = curator.spent
+    with discreet.open(home) as curator:
+        with pytest.raises(InvalidParameter, match=r"a = \(b IS NULL\)"):
+            curator.step_release("daily")
+        assert curator.spent == spent
+        assert len(curator.releases.find("daily").made.product.measured) == 1
 
 
 def test_what_is_no_counter_has_no_steps_and_a_long_one_is_refused(home):

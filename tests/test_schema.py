@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -236,25 +237,30 @@ def test_values_of_a_column_that_is_not_there_are_refused() -> None:
 # --- reading through a declaration ---------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
+
+
 @pytest.mark.parametrize("name", [n for n in COLUMNS if n.startswith("a_")])
-def test_what_is_read_is_in_the_domain(name: str) -> None:
+def test_what_is_read_is_in_the_domain(name: str, database: duckdb.DuckDBPyConnection) -> None:
     """Whatever the table holds: the theorem every bound rests on."""
     column = replace(COLUMNS[name], name="x")
-    with duckdb.connect() as connection:
-        cells = ", ".join(f"({raw})" for raw in RAW[column.kind])
-        connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {cells}) t(x)")
-        statement = f"SELECT x, {read_column(column, exp.column('x')).sql('duckdb')} FROM t"
-        for raw, value in connection.execute(statement).fetchall():
-            assert column.domain.contains(value), (column, value)
-            in_python = not isinstance(raw, str) or column.kind is Kind.TEXT
-            special = column.kind.is_time and raw in (
-                date.min,
-                date.max,
-                datetime.min,
-                datetime.max,
-            )
-            if in_python and not special:  # DuckDB hands over infinity as the last date
-                assert reference.read(column, raw) == value, (column, raw, value)
+    cells = ", ".join(f"({raw})" for raw in RAW[column.kind])
+    database.execute(f"CREATE OR REPLACE TABLE t AS SELECT * FROM (VALUES {cells}) t(x)")
+    statement = f"SELECT x, {read_column(column, exp.column('x')).sql('duckdb')} FROM t"
+    for raw, value in database.execute(statement).fetchall():
+        assert column.domain.contains(value), (column, value)
+        in_python = not isinstance(raw, str) or column.kind is Kind.TEXT
+        special = column.kind.is_time and raw in (
+            date.min,
+            date.max,
+            datetime.min,
+            datetime.max,
+        )
+        if in_python and not special:  # DuckDB hands over infinity as the last date
+            assert reference.read(column, raw) == value, (column, raw, value)
 
 
 TYPES = {
@@ -278,13 +284,12 @@ TYPES = {
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("engine_type", list(TYPES))
-def test_any_stored_type_can_be_read_as_any_kind(kind: Kind, engine_type: str) -> None:
+def test_any_stored_type_can_be_read_as_any_kind(
+    kind: Kind, engine_type: str, database: duckdb.DuckDBPyConnection
+) -> None:
     """A column of an unforeseen type is NULL or a value of its kind, never an error."""
     column = Column("x", kind)
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE t (x {engine_type})")
-        connection.execute(f"INSERT INTO t VALUES ({TYPES[engine_type]}), (NULL)")
-        found = connection.execute(
-            f"SELECT {read_column(column, exp.column('x')).sql('duckdb')} FROM t"
-        )
-        assert all(column.domain.contains(value) for (value,) in found.fetchall())
+    database.execute(f"CREATE OR REPLACE TABLE t (x {engine_type})")
+    database.execute(f"INSERT INTO t VALUES ({TYPES[engine_type]}), (NULL)")
+    found = database.execute(f"SELECT {read_column(column, exp.column('x')).sql('duckdb')} FROM t")
+    assert all(column.domain.contains(value) for (value,) in found.fetchall())

@@ -137,6 +137,17 @@ def test_quit_ends_it(talk):
     assert "protects" not in talk("\\quit", "\\tables")
 
 
+@pytest.mark.parametrize("word", ["quit", "exit", "QUIT", "exit;"])
+def test_words_that_stand_alone_need_no_backslash(talk, word):
+    out = talk("help", "\\confidence 0.9", word, "\\tables")
+    assert "\\transcript" in out
+    assert "each question offers" in out  # help did not wait for more
+    assert "protects" not in out
+    out = talk("SELECT COUNT(*) AS", "help", "FROM patients;")
+    assert "price:" in out
+    assert "\\transcript" not in out
+
+
 def test_explain_is_free(talk, home):
     assert "sensitivity" in talk(f"EXPLAIN {BY_CITY};")
     assert spent(home) == 0

@@ -410,6 +410,21 @@ def test_ordinary_sql_is_rewritten_in_full(written, instead):
         ("DATE_PART('dow', day) = 0", "EXTRACT(DAYOFWEEK FROM day) = 0"),
         ("note ~* 'flu'", "REGEXP_CONTAINS(note, '(?i)flu')"),
         ("DATE(2025, 5, 1) < day", "DATE '2025-05-01' < day"),
+        ("paid = (age > 9) IS NOT NULL", "(paid = (age > 9)) IS NOT NULL"),
+        ("paid AND age + 3 < 5 IS TRUE", "paid AND (age + 3 < 5) IS TRUE"),
+        ("note = 'flu' IS NULL IS FALSE", "((note = 'flu') IS NULL) IS FALSE"),
+        ("paid = (note IS NULL)", "paid = ((note) IS NULL)"),
+        ("DATESUB(day, INTERVAL 7 DAY) > arrived", "day - 7 > arrived"),
+        ("DATESUB('month', day, arrived) > 3", "DATE_SUB('month', day, arrived) > 3"),
+        ("note = DATE '2025-05-01'::TEXT", "note = CAST(DATE '2025-05-01' AS TEXT)"),
+        (
+            "arrived > DATE '2025-05-01'::TIMESTAMP",
+            "arrived > CAST(DATE '2025-05-01' AS TIMESTAMP)",
+        ),
+        (
+            "DECODE(note, 'flu', 3, NULL, 5, 7) > 4",
+            "CASE WHEN note = 'flu' THEN 3 WHEN note IS NULL THEN 5 ELSE 7 END > 4",
+        ),
     ],
 )
 def test_ordinary_sql_means_what_it_says(written, meant):
@@ -417,6 +432,19 @@ def test_ordinary_sql_means_what_it_says(written, meant):
         parse(f"SELECT COUNT(*) FROM visits WHERE {c}", SCHEMA, now=NOW) for c in (written, meant)
     )
     assert replace(one, text="") == replace(other, text="")
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("day < TO_DATE('31.12.2025')", "Q31"),
+        ("arrived < TIMESTAMP('noon')", "Q31"),
+        ("DECODE() = 3", "Q10"),
+        ("CAST_DATE('noon') > day", "Q9"),  # and what is like it is tried in its place
+    ],
+)
+def test_a_call_that_no_value_comes_of_is_refused(condition, code):
+    assert refused(f"SELECT COUNT(*) FROM visits WHERE {condition}").code == code
 
 
 def test_now_is_a_constant_of_the_canonical_question():

@@ -190,7 +190,7 @@ def _cut_line(line: str, at: int, width: int) -> tuple[str, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where in the question's text the trouble is: offsets of its first and past-last character."""
+    """Where in the question's ``text`` the trouble is: from ``start`` up to before ``stop``."""
 
     text: str
     start: int
@@ -423,3 +423,19 @@ class DataRefusal(Refusal):
     """The engine could not answer; the charge stands and nothing is said of why."""
 
     family = "D"
+
+
+__all__ = [
+    "CODES",
+    "AccessRefusal",
+    "BudgetRefusal",
+    "DataRefusal",
+    "Door",
+    "Halted",
+    "InvalidParameter",
+    "LedgerRefusal",
+    "QuestionRefusal",
+    "Refusal",
+    "SchemaRefusal",
+    "Span",
+]

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from itertools import cycle, islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,15 +29,28 @@ ASKED = [
 ]
 
 
+def price_all(asked: str, names: tuple[str, ...], failures: int = len(FAILURES)) -> None:
+    """Each amount of each offer, with so many of the failures, in turn."""
+    with clinic() as curator:
+        for name in names:
+            turns = cycle(FAILURES)
+            for amount in AMOUNTS:
+                for failure in islice(turns, failures):
+                    with suppress(Refusal):
+                        curator.price(asked, **{name: amount}, delta=failure)
+
+
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_offer_is_answered_or_refused(asked: str) -> None:
     """ZeroDivisionError at epsilon = 1e-20 with delta = 1e-300."""
-    with clinic() as curator:
-        for name in ("epsilon", "rho", "within"):
-            for amount in AMOUNTS:
-                for failure in FAILURES:
-                    with suppress(Refusal):
-                        curator.price(asked, **{name: amount}, delta=failure)
+    price_all(asked, ("epsilon", "rho"))
+    price_all(asked, ("within",), failures=2)  # each price is searched for among many
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("asked", ASKED)
+def test_every_accuracy_is_answered_or_refused_with_every_failure(asked: str) -> None:
+    price_all(asked, ("within",))
 
 
 def test_chosen_decimals_can_become_arrow() -> None:

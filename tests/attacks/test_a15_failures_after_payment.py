@@ -36,8 +36,11 @@ def write(aggregate: str, key: str) -> str:
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_what_is_combined_with_what_was_known_can_be_shown(aggregate: str) -> None:
     """Sums of decimals, measured anew and combined with what was known, had no margin at all."""
-    for earlier in AGGREGATES:
-        with clinic() as curator:
+    with clinic() as curator:
+        for number, earlier in enumerate(AGGREGATES):
+            curator.account = curator.ledger.account(
+                f"known {number}", schema=curator.schema, budget=curator.budget
+            )
             curator.ask(write(earlier, "city"), epsilon=2)
             answer = curator.ask(write(aggregate, ""), epsilon=3)
             assert str(answer)

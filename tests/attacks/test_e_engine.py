@@ -70,12 +70,17 @@ QUESTIONS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def neighbours():
+    with clinic(PLAIN) as plain, clinic(PLAIN + POISON) as poisoned:
+        yield plain, poisoned
+
+
 @pytest.mark.parametrize("sql", QUESTIONS)
-def test_e1_a_poisoned_row_changes_neither_status_nor_shape_nor_charge(sql):
+def test_e1_a_poisoned_row_changes_neither_status_nor_shape_nor_charge(neighbours, sql):
     results = []
-    for rows in (PLAIN, PLAIN + POISON):
-        curator = clinic(rows)
-        answer = curator.ask(sql, epsilon=1)
+    for curator in neighbours:
+        answer = curator.ask(sql, epsilon=1, fresh=True)
         assert isinstance(answer, Answer)
         results.append((answer.columns, len(answer.rows), curator.spent))
         assert CANARY not in str(answer)
@@ -127,9 +132,9 @@ def test_e8_averaging_learns_no_more_than_the_account_allows():
     asked = 0
     with suppress(BudgetRefusal):
         while asked < 400:
-            curator.ask(f"SELECT COUNT(*) AS n FROM t WHERE who <> {10**6 + asked}", epsilon="0.02")
+            curator.ask(f"SELECT COUNT(*) AS n FROM t WHERE who <> {10**6 + asked}", epsilon="0.05")
             asked += 1
-    assert 49 <= asked < 400
+    assert 19 <= asked < 400
     assert curator.spent.epsilon_at("1e-6") <= 1
 
 

@@ -6,6 +6,7 @@ happens to be laid out; then somebody else's row moves a person's share.
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import engine_cases as cases
@@ -89,12 +90,18 @@ def layouts(folder) -> dict[str, object]:
     return found
 
 
-def test_layout_threads_and_preparation_change_nothing(tmp_path):
-    seen = {}
+WAYS = (1, 2, 4, "prepared")
+"""With so many threads, or prepared."""
+
+
+@pytest.mark.parametrize("ways", [1, pytest.param(len(WAYS), marks=pytest.mark.soak)])
+def test_layout_threads_and_preparation_change_nothing(tmp_path, ways):
+    """So many ways for each layout, in turn; all of them for the rows as they were made."""
+    seen, turns = {}, itertools.cycle(WAYS)
     for name, source in layouts(tmp_path).items():
-        for threads in (1, 2, 4):
-            seen[name, threads] = answers(source, threads=threads)
-        seen[name, "prepared"] = answers(source, prepare=True)
+        for way in WAYS if name == "as made" else itertools.islice(turns, ways):
+            options = {"prepare": True} if way == "prepared" else {"threads": way}
+            seen[name, way] = answers(source, **options)
     assert len(set(seen.values())) == 1, {k: hash(v) for k, v in seen.items()}
 
 

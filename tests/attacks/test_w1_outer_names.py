@@ -160,24 +160,66 @@ def test_the_connection_itself_leads_nowhere():
     """The second wall: even without the list, the engine opens nothing and changes nothing."""
     from discreet.engine.duckdb.afterwards import _open
 
-    with _open([]) as connection:
-        for text in (
-            "SELECT * FROM read_csv('/etc/passwd')",
-            "SELECT * FROM '/etc/passwd'",
-            "COPY (SELECT 1) TO '/tmp/discreet-leak.csv'",
-            "ATTACH '/tmp/discreet-leak.db'",
-            "INSTALL httpfs",
-            "LOAD httpfs",
-            "SET memory_limit = '100GB'",
-            "SET enable_external_access = true",
-        ):
+    for text in (
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "COPY (SELECT 1) TO '/tmp/discreet-leak.csv'",
+        "ATTACH '/tmp/discreet-leak.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET memory_limit = '100GB'",
+        "SET enable_external_access = true",
+    ):
+        with _open([]) as connection, pytest.raises(duckdb.Error):
+            connection.execute(text)
+
+
+def test_every_setting_holds_where_statements_run():
+    """What is set for one connection is not what another of the same database has."""
+    from discreet.engine.duckdb import afterwards
+
+    settings = [*afterwards._SETTINGS, *afterwards._NEWER, *afterwards._LOCK]
+    with afterwards._open([]) as connection:
+        for setting in settings:
+            name, _, wanted = setting.partition(" = ")
+            (found,) = connection.execute(f"SELECT current_setting('{name}')").fetchone()
+            if name == "memory_limit":
+                assert found == "488.2 MiB"  # 512 MB
+            else:
+                assert str(found).lower() == wanted.strip("'").lower(), name
+        told = "SELECT 7 / 0, 7.5 / 0, CASE WHEN 7 / 0 > 5 THEN 'more' ELSE 'unknown' END"
+        assert connection.execute(told).fetchall() == [(None, None, "unknown")]
+
+
+def test_nothing_of_a_statement_is_left_for_the_next(curator):
+    """A database that has nothing in it again is used again: nobody finds what was there before."""
+    from discreet.engine.duckdb.afterwards import Held, Shape, _open
+
+    secret = Held("secret", (Shape("x", "BIGINT"),), {"x": [7]})
+    with _open([secret]) as connection:
+        assert connection.execute("SELECT x FROM secret").fetchall() == [(7,)]
+        connection.execute("CREATE TABLE main.kept AS FROM secret")
+        connection.execute("CREATE SEQUENCE counted")
+        first = connection
+    with pytest.raises(duckdb.Error):
+        first.execute("SELECT x FROM secret")
+    with _open([]) as connection, _open([secret]) as other:
+        for text in ("FROM secret", "FROM kept", "FROM temp.secret", "SELECT NEXTVAL('counted')"):
             with pytest.raises(duckdb.Error):
-                connection.execute(text)
-        threads, memory = connection.execute(
-            "SELECT current_setting('threads'), current_setting('memory_limit')"
-        ).fetchone()
-        assert threads == 1
-        assert memory.endswith("MiB")
+                connection.cursor().execute(text)
+        assert other.execute("SELECT x FROM secret").fetchall() == [(7,)]
+
+
+def test_a_database_in_which_something_failed_is_not_used_again(curator, monkeypatch):
+    from discreet.engine.duckdb import afterwards
+
+    monkeypatch.setattr(afterwards, "_idle", {})
+    table = afterwards.Held("a", (afterwards.Shape("x", "BIGINT"),), {"x": [1]})
+    with pytest.raises(Refusal):
+        afterwards.run("SELECT CAST('x' || x AS BIGINT) FROM a", [table])
+    assert not any(afterwards._idle.values())
+    assert afterwards.run("SELECT x FROM a", [table]) == [(1,)]
+    assert sum(map(len, afterwards._idle.values())) == 1
 
 
 def test_too_much_work_is_stopped(curator, monkeypatch):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +58,15 @@ WORLDS = tables(ROWS[:-1]), tables(ROWS)
 
 # --- the adversaries -----------------------------------------------------------------------------
 #
-# A refused question is told as text; sums of what was told are the usual view.
+# A refused question is told as text; sums of what was told are the usual view.  What is asked in
+# every game is written once, with its exact offer.
+
+EIGHTHS = [ask(COUNT, epsilon=Fraction(1, 8) + Fraction(part, 10**6)) for part in range(8)]
+RISING = [ask(COUNT, epsilon=Fraction(part, 4)) for part in range(1, 9)]
+FIFTHS = [ask(OLD, epsilon=Fraction(1, 5) - Fraction(part, 10**6)) for part in range(5)]
+SIXTHS = [ask(NORTH, epsilon=Fraction(1, 6) + Fraction(part, 10**6)) for part in range(11)]
+QUARTERS = [ask(OLD, epsilon=Fraction(1, 4) - Fraction(part, 10**6)) for part in range(4)]
+HALVES = [ask(OLD, epsilon=Fraction(1, 2) + Fraction(part, 10**6)) for part in range(10)]
 
 
 def told(answer, place=-1):
@@ -76,8 +85,8 @@ def halves():
 
 def averaging():
     total = 0
-    for part in range(8):
-        total += told((yield ask(COUNT, epsilon=Fraction(1, 8) + Fraction(part, 10**6))))
+    for asked in EIGHTHS:
+        total += told((yield asked))
     return total
 
 
@@ -91,8 +100,8 @@ def replaying():
 
 def overspending():
     total = 0
-    for part in range(1, 9):
-        total += told((yield ask(COUNT, epsilon=Fraction(part, 4))))
+    for asked in RISING:
+        total += told((yield asked))
     return total
 
 
@@ -107,21 +116,29 @@ def tracker():
     return told(north) + told(old) + told(total)
 
 
+@cache
+def raised(doubled, more):
+    return ask(OLD, epsilon=Fraction(2**doubled, 16) * Fraction(17, 16) ** more)
+
+
 def doubling():
     """Spends more and more while what it hears looks large."""
-    total, offer = 0, Fraction(1, 16)
+    total = doubled = more = 0
     while True:
-        heard = yield ask(OLD, epsilon=offer)
+        heard = yield raised(doubled, more)
         if isinstance(heard, str):
             return total
         total += heard[0]
-        offer = 2 * offer if heard[0] > 1 else offer * Fraction(17, 16)
+        if heard[0] > 1:
+            doubled += 1
+        else:
+            more += 1
 
 
 def threshold_search():
     low, high = -8, 16
-    for part in range(5):
-        heard = yield ask(OLD, epsilon=Fraction(1, 5) - Fraction(part, 10**6))
+    for asked in FIFTHS:
+        heard = yield asked
         middle = (low + high) / 2
         low, high = (middle, high) if told(heard) > middle else (low, middle)
     return low
@@ -160,11 +177,9 @@ def refusals():
 
 def how_long_it_lasts():
     steps = 0
-    while True:
-        heard = yield ask(NORTH, epsilon=Fraction(1, 6) + Fraction(steps, 10**6))
-        if isinstance(heard, str) or steps > 9:
-            return steps
+    while not isinstance((yield SIXTHS[steps]), str) and steps < 10:
         steps += 1
+    return steps
 
 
 def rho_and_epsilon():
@@ -176,8 +191,8 @@ def rho_and_epsilon():
 
 def stopping_when_lucky():
     best = -100
-    for part in range(4):
-        heard = yield ask(OLD, epsilon=Fraction(1, 4) - Fraction(part, 10**6))
+    for asked in QUARTERS:
+        heard = yield asked
         best = max(best, told(heard))
         if best > 6:
             return best
@@ -198,6 +213,14 @@ def switching():
     question = SUM if told(heard) > 2 else GROUPS
     again = yield ask(question, epsilon="3/4")
     return round(told(heard) + told(again, 1 if question == GROUPS else 0))
+
+
+def patient():
+    """Ten counts, each at half the budget."""
+    total = 0
+    for asked in HALVES:
+        total += told((yield asked))
+    return total
 
 
 ADVERSARIES: list[Callable[[], Iterator]] = [
@@ -250,7 +273,7 @@ def test_there_are_twenty():
     assert len(set(ADVERSARIES)) == 20
 
 
-@pytest.mark.parametrize("script", ADVERSARIES, ids=lambda script: script.__name__)
+@pytest.mark.parametrize("script", [*ADVERSARIES, patient], ids=lambda script: script.__name__)
 def test_nobody_learns_more_than_was_promised(stages, script):
     found = played(stages, script)
     assert found.verdict is Verdict.CONSISTENT, found.sentence
@@ -262,14 +285,6 @@ def test_the_games_are_not_toothless(stages):
     assert played(stages, everything_at_once).lower > Fraction(3, 5)
 
 
-def patient():
-    """Ten counts, each at half the budget."""
-    total = 0
-    for part in range(10):
-        total += told((yield ask(OLD, epsilon=Fraction(1, 2) + Fraction(part, 10**6))))
-    return total
-
-
 def admitting_all(_, spent, __):
     """The filter of sessions and of the ledger alike, which lets everything pass."""
     return np.ones(spent.shape[1], dtype=bool)
@@ -277,7 +292,7 @@ def admitting_all(_, spent, __):
 
 @pytest.mark.parametrize("script", [overspending, patient], ids=lambda script: script.__name__)
 def test_with_the_charge_bypassed_it_is_found(stages, script, monkeypatch):
-    assert not played(stages, script).alarm
+    """Both were played with it above."""
     monkeypatch.setattr(Budget, "admits_units", admitting_all)
     found = played(stages, script)
     assert found.alarm, found.sentence
@@ -377,7 +392,7 @@ def test_against_a_curator_given_as_target():
 def greedy(start):
     """Offers far too much after its first answer; remembers the last one that it got."""
     curator, last = start(), 0
-    for offer in ("3/5", 5):
+    for offer in ("3/5", 40):
         try:
             last = curator.ask(OLD, epsilon=offer).value()
         except BudgetRefusal:
@@ -424,5 +439,5 @@ def test_against_curators_with_their_ledgers(adversary):
 
 def test_with_the_charge_of_the_ledger_bypassed_it_is_found(monkeypatch):
     monkeypatch.setattr(Budget, "admits_units", admitting_all)
-    found = with_ledgers(greedy, games=160)
+    found = with_ledgers(greedy, games=60)  # at 40 the answer is the truth, and 50 would do
     assert found.alarm, found.sentence

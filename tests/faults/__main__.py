@@ -5,6 +5,7 @@
     python -m faults together                    two processes
     python -m faults whole                       the same with a whole curator
     python -m faults runs                        runs and interviews, killed or without space
+    python -m faults runs pay_again              how many schedules of runs find a bug on purpose
     python -m faults server --store URL          PostgreSQL dies and comes back
     python -m faults storm                       sixty-four processes at once
     python -m faults soak --count 100000         chosen at random, with a printed seed
@@ -48,7 +49,9 @@ def main() -> int:
     options = _options()
     if options.what == "launch":
         verbose = ["--verbose"] if options.verbose else []
-        print(launch.run([*options.schedules, *verbose], store=options.store))
+        report = launch.run([*options.schedules, *verbose], store=options.store)
+        del report["stderr"]  # which was shown, if it was asked for
+        print(json.dumps(report))
         return 0
     home = Path(tempfile.mkdtemp(prefix="discreet-faults-", dir=launch.quick_place()))
     try:
@@ -75,7 +78,8 @@ def _options() -> argparse.Namespace:
 
 def _reported(options: argparse.Namespace, home: Path) -> dict[str, object]:
     places = Server(home, options.store) if options.store else Files(home)
-    stage = Stage(places, SCENARIOS, verbose=options.verbose).prepare()
+    acted = {} if options.what == "runs" else SCENARIOS  # a hall has parts of its own
+    stage = Stage(places, acted, verbose=options.verbose).prepare()
     match options.what:
         case "alone":
             chosen = some(_alone(stage, options.powers), options.count, seed=options.seed)
@@ -150,14 +154,18 @@ def _together(stage: Stage) -> list[Schedule]:
 
 
 def _run_runs(stage: Stage, home: Path, options: argparse.Namespace) -> dict[str, object]:
-    """Runs, as they are or with a bug on purpose."""
+    """Runs as they are, or with each of some bugs on purpose: how many schedules find it."""
     from faults.runs import BUGS, Hall
 
     hall = Hall.of(stage, home)
     chosen = some(list(hall.schedules()), options.count, seed=options.seed)
-    if options.schedules:
-        stage.bug = BUGS[options.schedules[0]]
-    return _run(hall, chosen)
+    if not options.schedules:
+        return _run(hall, chosen)
+    found = {}
+    for name in options.schedules:
+        stage.bug = BUGS[name]
+        found[name] = _run(hall, chosen)["failures"]
+    return {"found": found}
 
 
 def _run(stage: Stage | Hall, schedules: Iterable[Schedule]) -> dict[str, object]:

@@ -235,10 +235,11 @@ class Stage:
 
 def _tell(schedule: Schedule, traces: list[str], done: list[list[Step]]) -> None:
     for name, one in zip(traces, done, strict=True):
-        for step in one:
-            sign = "!" if step.number == schedule.step and name == "first" else " "
-            failed = " (failed)" if step.result < 0 else ""
-            print(f"{name:6} {step.number:5}{sign} {step}{failed}", file=sys.stderr)
+        lines = [(s.number, " ", f"{s}{' (failed)' if s.result < 0 else ''}") for s in one]
+        if name == "first":  # a call that fails may leave no trace: the fault is told in its place
+            lines.append((schedule.step, "!", schedule.fault))
+        for number, sign, words in sorted(lines, key=lambda line: line[0]):
+            print(f"{name:6} {number:5}{sign} {words}", file=sys.stderr)
 
 
 class Looker:

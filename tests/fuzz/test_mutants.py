@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from fuzz.questions import ANYWHERE, Focus
-from fuzz.test_neighbours import QUICK, fuzz, price
+from fuzz.test_neighbours import SEARCHED, fuzz, price
 from hypothesis import Phase
 from sqlglot import exp
 
@@ -23,9 +23,9 @@ Patch = pytest.MonkeyPatch
 
 
 def found(focus: Focus = ANYWHERE, shard: int = 0) -> bool:
-    """Whether some case fails, by its own check or in the engine; most do within the quick run."""
+    """Whether some case fails, by its own check or in the engine; most do among the first."""
     try:
-        fuzz(3 * QUICK, phases=(Phase.generate,), focus=focus, shard=shard)
+        fuzz(SEARCHED, phases=(Phase.generate,), focus=focus, shard=shard)
     except (AssertionError, duckdb.Error):
         return True
     return False

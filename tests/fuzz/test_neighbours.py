@@ -21,8 +21,9 @@ from discreet.question.schema import Neighbours
 
 price = import_module("discreet.price.plan")  # the package has a function of this name
 
-# With those of test_sql_neighbours: 2,000 and 100,000.
-QUICK, QUICK_CASES = 50, 1_500
+# With those of test_sql_neighbours: 600 and 100,000.
+QUICK, QUICK_CASES = 16, 430
+SEARCHED = 150  # worlds, at most, until a mutant is found
 SHARDS, LONG, LONG_CASES = 36, 100, 2_500  # of the long run: so many worlds and cases in each
 PLANS, PEOPLE = 6, 5
 

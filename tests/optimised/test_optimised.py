@@ -43,6 +43,8 @@ def must(condition: object, text: str = "") -> None:
 
 
 def asserts_in(source: str) -> list[int]:
+    if "assert" not in source:
+        return []
     return [node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)]
 
 
@@ -50,13 +52,12 @@ def test_the_search_for_assert_finds_one():
     must(asserts_in("def f(x):\n    assert x > 0\n    return x\n") == [2])
 
 
-@pytest.mark.parametrize(
-    "path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE))
-)
-def test_no_check_is_an_assert(path):
-    text = path.read_text()
-    must(not asserts_in(text), f"{path}: a check that vanishes under -O")
-    must("__debug__" not in text, f"{path}: behaves differently under -O")
+def test_no_check_is_an_assert():
+    texts = {path: path.read_text() for path in SOURCE.rglob("*.py")}
+    must(SOURCE / "curate" / "curator.py" in texts)
+    for path, text in texts.items():
+        must(not asserts_in(text), f"{path}: a check that vanishes under -O")
+        must("__debug__" not in text, f"{path}: behaves differently under -O")
 
 
 REFUSED = {

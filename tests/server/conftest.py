@@ -333,7 +333,7 @@ def serve_every_door() -> Any:
     return serve
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_dataset() -> Any:
     """Make a session with a ledger and a curator's key."""
     return dataset

@@ -23,6 +23,17 @@ CURATOR_ONLY = [
     ("POST", "checkpoints", None),
     ("POST", "releases", {"name": "a", "of": "visits", "settings": {"epsilon": "1/50"}}),
     ("POST", "releases/plan", {"name": "a", "of": "visits", "settings": {"epsilon": "1/50"}}),
+    (
+        "POST",
+        "releases/plan_all",
+        {"release": [{"name": "a", "kind": "synthetic", "of": "visits"}]},
+    ),
+    (
+        "POST",
+        "releases/make_all",
+        {"release": [{"name": "a", "kind": "synthetic", "of": "visits"}]},
+    ),
+    ("POST", "releases/folder", {"releases": ["a"]}),
     ("POST", "releases/a/step", {}),
 ]
 READERS = [

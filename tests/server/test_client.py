@@ -73,6 +73,12 @@ def test_explanations_prices_and_balances(server, remote, fresh):
     assert margins.startswith("n ± ")
     remote.ask(question, epsilon=Fraction(1, 50))
     assert remote.price(question, epsilon="1/50").free
+    improved = remote.price(question, epsilon="1/20")  # as the curator says it, not as a new one
+    assert improved.difference == improved.choices[-2].charge
+    for quoted, epsilon in ((remote.price(question, epsilon="1/50"), "1/50"), (improved, "1/20")):
+        said = str(remote.explain(question, epsilon=epsilon)).splitlines()
+        assert f"cost: {quoted.describe()[0]}" in said
+        assert any(line.startswith("cost if measured anew: ε = ") for line in said)
     balance = remote.balance()
     assert balance.spent.epsilon == Fraction(1, 50)
     assert "more counts" in str(balance)

@@ -302,12 +302,30 @@ def test_flight_lists_them(free, where):
         assert line.adbc_get_table_schema("smoking").names == ["smokes"]
 
 
-def test_what_has_no_such_form_is_told_where_it_has_one(free, where):
-    with (
-        discreet.connect(free.url, timeout_s=PATIENCE_S, key=where["password"]) as clinic,
-        pytest.raises(Refusal, match="ask_release"),
-    ):
-        clinic.ask(CITIES)
+@pytest.mark.parametrize("question", [CITIES, SMOKES])
+def test_the_client_is_told_what_the_curator_is(free, where, question):
+    """Values, margins and what they promise; a price is asked in vain, for there is none."""
+    before = spent(free)
+    with discreet.open(free.datasets["clinic"].home) as curator:
+        own = curator.tell(question, confidence="0.9")
+    with discreet.connect(free.url, timeout_s=PATIENCE_S, key=where["password"]) as clinic:
+        told = clinic.ask(question, confidence="0.9")
+        for said in (clinic.price, clinic.explain):
+            with pytest.raises(Refusal, match="ask it: it is free"):
+                said(question, epsilon="0.1")
+    assert told.rows == own.rows
+    assert told.accuracy() == own.accuracy()
+    assert (told.margin_kinds, told.notes, told.keys) == (own.margin_kinds, own.notes, own.keys)
+    assert any("±" in note for note in told.notes)
+    assert str(told) == str(own)
+    assert spent(free) == before
+
+
+def test_what_has_no_such_form_is_told_where_it_has_one(free):
+    form = {"Accept": "image/svg+xml"}
+    answer = free.call("POST", "ask", {"question": CITIES}, key=free.person(), headers=form)
+    assert answer.status_code == 406
+    assert "application/json" in answer.json()["fix"]
 
 
 async def fetch(where: dict[str, Any], question: str, *values: Any, **settings: str) -> Any:

@@ -45,7 +45,8 @@ def test_init_serve_curl_python(tmp_path):
         answer = json.loads(found.stdout)
         assert len(answer["rows"]) == 8
         printed = subprocess.run(
-            [sys.executable, "-c", f"KEY = {server.key!r}\n{python.replace(ADDRESS, server.url)}"],
+            [sys.executable, "-c", python.replace(ADDRESS, server.url)],
+            env={**os.environ, "KEY": server.key},
             check=True,
             capture_output=True,
             text=True,

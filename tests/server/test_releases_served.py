@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from patience import PATIENCE_S
 
 import discreet
-from discreet.errors import Halted, InvalidParameter
+from discreet.errors import (
+    AccessRefusal,
+    DataRefusal,
+    Halted,
+    InvalidParameter,
+    QuestionRefusal,
+    Refusal,
+)
+from discreet.ledger.account import Account
+from discreet.publication.handover import verify_handover
 from discreet.publication.verifying import verify_folder
 
 
@@ -161,6 +172,204 @@ def test_odd_numbers_of_steps_are_refused(server, number):
     assert found.status_code in (400, 422), found.text
 
 
+AGENDA = {
+    "plan": {"rho": "0.002"},
+    "release": [
+        {"name": "planned_cities", "kind": "marginals", "of": "visits", "columns": ["city"],
+         "ways": 1, "weight": "1/2"},
+        {"name": "planned_ages", "kind": "hierarchy", "of": "visits", "by": ["city"],
+         "within": 10**6},
+    ],
+}  # fmt: skip
+PLAN = """
+[plan]
+rho = 0.002
+[[release]]
+name = "planned_cities"
+kind = "marginals"
+of = "visits"
+columns = ["city"]
+ways = 1
+weight = 0.5
+[[release]]
+name = "planned_ages"
+kind = "hierarchy"
+of = "visits"
+by = ["city"]
+within = 1000000
+"""
+
+
+@pytest.fixture
+def clinic(server):
+    """The curator of the shared server, from elsewhere."""
+    key = server.datasets["clinic"].key
+    with discreet.connect(server.url, timeout_s=PATIENCE_S, key=key) as found:
+        yield found
+
+
+def test_a_plan_is_made_over_http_for_one_charge_and_handed_over(server, clinic, tmp_path):
+    """Planned for free, charged at once, made stage by stage; a second time it is there."""
+    key, home = server.datasets["clinic"].key, server.datasets["clinic"].home
+    (tmp_path / "plan.toml").write_text(PLAN)
+    before = clinic.spent
+    told = server.call("POST", "releases/plan_all", AGENDA, key=key).json()
+    assert told == clinic.plan_releases(tmp_path / "plan.toml") == clinic.plan_releases(PLAN)
+    with discreet.open(home, opened=False) as local:
+        assert local.plan_releases(PLAN).to_json() == told
+    assert (told["kind"], told["total"], told["missed"]) == ("rho", "1/500", [])
+    assert clinic.spent == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("mine")
+    with pytest.raises(InvalidParameter, match="P9: "):
+        clinic.make_releases(PLAN, folder=tmp_path / "mine")
+    assert clinic.spent == before
+    made = clinic.make_releases(tmp_path / "plan.toml", folder=tmp_path / "office")
+    assert [one["declared"]["name"] for one in made] == ["planned_cities", "planned_ages"]
+    spent = clinic.spent
+    charged = spent.rho - before.rho  # rounded up, of each stage
+    assert 0 <= charged - Fraction(told["total"]) < Fraction(1, 10**9)
+    assert all(check.holds for check in verify_handover(tmp_path / "office"))
+    again = server.call("POST", "releases/make_all", AGENDA, key=key).json()
+    assert again == {"releases": made}
+    with discreet.open(home) as local:  # beside the server: made already, and free
+        found = local.make_releases(PLAN, folder=tmp_path / "beside")
+        assert [one.made.certificate() for one in found] == made
+    sums = [(tmp_path / place / "SHA256SUMS").read_text() for place in ("office", "beside")]
+    assert sums[0] == sums[1]
+    assert clinic.spent == spent
+
+
+def test_a_plan_that_stopped_over_http_goes_on_and_is_not_paid_again(server, clinic, monkeypatch):
+    """The process of the engine fails at the second release: the first is there, both are paid."""
+    agenda = json.loads(json.dumps(AGENDA).replace("planned_", "stopped_"))
+    drawn: list[int] = []
+    publish = Account.publish
+
+    def failing(account, receipt, answer):
+        drawn.append(receipt.id)
+        if len(drawn) == 2:
+            raise DataRefusal("D1", "the disk is away.", why="it is.", fix="try again.")
+        return publish(account, receipt, answer)
+
+    before = clinic.spent
+    with monkeypatch.context() as patch:
+        patch.setattr(Account, "publish", failing)
+        with pytest.raises(DataRefusal, match="the disk is away"):
+            clinic.make_releases(agenda)
+    spent = clinic.spent
+    assert 0 <= spent.rho - before.rho - Fraction(1, 500) < Fraction(1, 10**9)
+    names = {one["name"] for one in clinic.releases()}
+    assert "stopped_cities" in names
+    assert "stopped_ages" not in names
+    made = clinic.make_releases(agenda)
+    assert [one["declared"]["name"] for one in made] == ["stopped_cities", "stopped_ages"]
+    assert clinic.spent == spent
+
+
+def test_a_plan_is_a_work_for_whoever_does_not_wait(server):
+    key = server.datasets["clinic"].key
+    agenda = json.loads(json.dumps(AGENDA).replace("planned_", "waited_"))
+    sent = server.call("POST", "releases/make_all", {**agenda, "wait_s": 0}, key=key)
+    assert sent.status_code == 202
+    assert sent.json()["state"] == "running"
+    while sent.status_code == 202:
+        sent = server.call("GET", f"works/{sent.json()['id']}?wait_s=30", key=key)
+    names = [one["declared"]["name"] for one in sent.json()["releases"]]
+    assert names == ["waited_cities", "waited_ages"]
+
+
+def test_cards_certificates_and_folders_come_to_the_client(released, clinic, tmp_path):
+    home = released.datasets["clinic"].home
+    person = released.person()
+    with (
+        discreet.open(home, opened=False) as local,
+        discreet.connect(released.url, timeout_s=PATIENCE_S, key=person) as reader,
+    ):
+        assert reader.show_card("cities") == local.show_card("cities")
+        assert reader.show_certificate("cities") == local.show_certificate("cities")
+        for _ in range(2):  # in the place of an earlier one
+            place = reader.hand_over_release("cities", tmp_path / "cities")
+        assert (place / "SHA256SUMS").read_text() == (
+            home / "releases" / "cities" / "SHA256SUMS"
+        ).read_text()
+        assert all(check.holds for check in verify_folder(place))
+        for act in (reader.show_card, reader.show_certificate):
+            with pytest.raises(QuestionRefusal, match="there is no release 'nothing'"):
+                act("nothing")
+        for name in ("nothing", "../ledger.sqlite", ".."):
+            with pytest.raises(Refusal):
+                reader.hand_over_release(name, tmp_path / "none")
+        with pytest.raises(AccessRefusal):
+            reader.hand_over_releases(["cities"], tmp_path / "none")
+        assert not (tmp_path / "none").exists()
+        (place / "letter.txt").write_text("mine")
+        with pytest.raises(InvalidParameter, match="P9: "):
+            reader.hand_over_release("cities", place)
+    given = clinic.hand_over_releases("cities", tmp_path / "office")
+    assert all(check.holds for check in verify_handover(given))
+
+
+def test_questions_are_planned_together_by_the_client_and_charged(clinic):
+    """The same words as in Python: planned for free, and then paid for."""
+    asked = ["SELECT COUNT(*) FROM visits WHERE age < 7", "SELECT COUNT(*) FROM visits"]
+    words = {"of": "visits", "columns": ["age"], "epsilon": Fraction(1, 80)}
+    before = clinic.spent
+    planned = clinic.plan_release("together", kind="questions", questions=asked, **words)
+    assert clinic.spent == before
+    made = clinic.plan(asked, name="together", **words)
+    assert made["declared"] == planned["release"]
+    assert clinic.spent.rho - before.rho == Fraction(planned["loss"]["rho"])
+    assert clinic.show_certificate("together") == made
+
+
+def test_exact_numbers_are_sent_wherever_they_stand(clinic):
+    weights = {"age": Fraction(7, 3), "city": Decimal("0.5")}
+    told = clinic.plan_release("weighed", of="visits", columns=["age", "city"], interest=weights,
+                               epsilon=Fraction(1, 90))  # fmt: skip
+    assert told["release"]["interest"] == [["age", "7/3"], ["city", "1/2"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"plan": {"epsilon": "0.1"}},
+        {"plan": {"epsilon": "0.1"}, "release": []},
+        {"plan": {"epsilon": "0.1"}, "release": {}},
+        {"plan": {"epsilon": "0.1"}, "release": [7]},
+        {"plan": {"epsilon": [1]}, "release": AGENDA["release"]},
+        {"plan": {"epsilon": "0.1", "rho": 1}, "release": AGENDA["release"]},
+        {"plan": {"colour": 1}, "release": AGENDA["release"]},
+        {"plan": {}, "release": AGENDA["release"]},
+        {"plan": "/etc/passwd", "release": AGENDA["release"]},
+        {**AGENDA, "release": AGENDA["release"] * 2},
+        {**AGENDA, "release": [{**AGENDA["release"][0], "of": "nothing"}]},
+        {**AGENDA, "release": [{**AGENDA["release"][0], "epsilon": 1}]},
+        {**AGENDA, "release": [{**AGENDA["release"][0], "weight": {}}]},
+        {**AGENDA, "release": [{**AGENDA["release"][0], "within": "near"}]},
+        {**AGENDA, "folder": "/tmp/office"},
+    ],
+    ids=lambda body: str(body)[:60],
+)
+def test_odd_plans_are_refused_for_free(server, body):
+    key = server.datasets["clinic"].key
+    before = server.call("GET", "balance", key=key).json()["dataset"]["spent"]
+    for path in ("releases/plan_all", "releases/make_all"):
+        found = server.call("POST", path, body, key=key)
+        assert found.status_code in (400, 422), found.text
+        assert "fix" in found.json()
+    assert server.call("GET", "balance", key=key).json()["dataset"]["spent"] == before
+
+
+@pytest.mark.parametrize("names", [[], ["nothing"], ["../clinic"], "cities", [""], [7], None])
+def test_odd_folders_are_refused(released, names):
+    key = released.datasets["clinic"].key
+    found = released.call("POST", "releases/folder", {"releases": names}, key=key)
+    assert found.status_code in (400, 404, 422), found.text
+    assert "fix" in found.json()
+
+
 @pytest.mark.parametrize("role", ["analyst", "auditor"])
 def test_only_a_curator_makes_releases(server, role):
     key = server.person(role=role)
@@ -168,6 +377,9 @@ def test_only_a_curator_makes_releases(server, role):
     for path, body in (
         ("releases", wanted),
         ("releases/plan", wanted),
+        ("releases/plan_all", AGENDA),
+        ("releases/make_all", AGENDA),
+        ("releases/folder", {"releases": ["cities"]}),
         ("releases/cities/step", {}),
     ):
         assert server.call("POST", path, body, key=key).status_code == 403

@@ -168,7 +168,12 @@ class Budget:
         >>> Budget(epsilon=3, delta="1e-3").check_delta(population=2000)
         Traceback (most recent call last):
         ...
-        discreet.errors.InvalidParameter: P10: delta = 0.001 is too large: ...
+        discreet.errors.InvalidParameter: P10: delta = 0.001 is too large: it is 1/n or more,
+        where n = 2,000 are declared.
+        Why: a mechanism that publishes all rows of one person, drawn at random among n, has
+        delta = 1/n.
+        Fix: choose a delta far below one in the number of people, such as '1e-9'; or insist:
+        accept_large_delta=True (in a file, accept_large_delta = true).
         """
         if self.accept_large_delta:
             return
@@ -300,18 +305,20 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What a budget still pays for; ``str`` says it in words."""
+    """What a budget still pays for; ``str`` says it in words.
+
+    ``counts`` is how many more counting questions, each within ``within`` of the truth at
+    ``confidence``.  ``epsilon``, ``rho`` and ``delta`` are what is left of ``budget`` for the sum
+    of epsilons (None for a budget of rho alone), for that of rhos, and for the failure masses of
+    single charges.
+    """
 
     counts: int
-    """How many more counting questions, each within ``within`` of the truth."""
     within: int
     confidence: Fraction
     epsilon: Fraction | None
-    """What is left for the sum of epsilons; ``None`` for a budget of rho alone."""
     rho: Fraction
-    """What is left for the sum of rhos."""
     delta: Fraction
-    """What is left for the failure masses of single charges."""
     budget: Budget
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@ _MOST_EPSILON: Final = 10**6  # e to more than this protects nobody and cannot b
 
 
 def basic(losses: Iterable[Loss]) -> Loss:
-    """The epsilons and the deltas added (DR Theorem 3.16; 3.14 and 3.15 are its cases).
+    """The epsilons and the deltas of ``losses`` added (DR 3.16; 3.14 and 3.15 are its cases).
 
     >>> total = basic([Loss.approximate("0.2", "1e-7"), Loss.pure("0.3")])
     >>> total.epsilon, total.delta
@@ -67,7 +67,7 @@ def basic(losses: Iterable[Loss]) -> Loss:
 
 
 def concentrated(losses: Iterable[Loss]) -> Loss:
-    """The rhos and the deltas added (Bun and Steinke, Proposition 1.7).
+    """The rhos and the deltas of ``losses`` added (Bun and Steinke, Proposition 1.7).
 
     >>> total = concentrated([Loss.gaussian(sensitivity=2, sigma_squared=100)] * 5)
     >>> total.rho
@@ -219,7 +219,7 @@ class OptimalComposition(Profile):
         return math.sqrt(self.count) * float(self.epsilon)
 
     def curve(self, epsilon: Fraction) -> arb:
-        """1 - (1 - delta)**k (1 - the hockey-stick divergence of k randomised responses)."""
+        """Delta at ``epsilon``: 1 - (1 - delta)**k (1 - divergence of k randomised responses)."""
         # l dissenting answers make the loss (k - 2 l) epsilon; those above the target count.
         most = min(math.ceil((self.count - epsilon / self.epsilon) / 2) - 1, self.count)
         survives = ball(1 - self.delta) ** self.count
@@ -280,6 +280,8 @@ def _dissents(count: int, epsilon: Fraction, bits: int) -> list[tuple[arb, arb]]
 
 def peer_epsilon(profiles: Iterable[Profile], *, delta: Exact, interval: float = 1e-4) -> float:
     """The epsilon that the dp-accounting library computes for the same releases.
+
+    ``profiles`` are the releases; at ``delta``, with losses rounded to multiples of ``interval``.
 
     Its privacy-loss distribution is pessimistic by design and convolves in
     floating point by FFT, whose rounding is not bounded: an independent check
@@ -342,7 +344,11 @@ def _dp_accounting() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One theorem's epsilon for ``count`` releases."""
+    """One theorem's epsilon for ``count`` releases.
+
+    ``method`` is the theorem's name and ``reference`` where it stands; ``certified`` says whether
+    ``epsilon`` is a bound and no estimate.
+    """
 
     method: str
     count: int
@@ -353,7 +359,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Every theorem's epsilon for the same releases; ``str`` is a table."""
+    """Every theorem's epsilon for the same releases; ``str`` is a table.
+
+    ``delta`` is where they are compared; ``rows`` has one for each theorem and number of releases.
+    """
 
     delta: Fraction
     rows: tuple[Row, ...]
@@ -399,6 +408,8 @@ def compare(
     release: Any, *, counts: int | Sequence[int], delta: Exact, peer: bool = False
 ) -> Comparison:
     """The epsilon of ``counts`` equal releases by every theorem, for a table or a plot.
+
+    All are compared at ``delta``.
 
     ``release`` is a profile, or a mechanism that knows its own: Laplace or Gaussian
     noise where one unit changes one number.  ``peer=True`` adds the number of the

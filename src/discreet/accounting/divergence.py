@@ -60,14 +60,18 @@ _MOST_STEPS = 2_000  # of either search; the bounds then stand as they are
 
 
 def max_divergence(p: Law, q: Law) -> Bounds:
-    """The supremum over events of ln P(S)/Q(S): the least epsilon of pure privacy (DR 3.6)."""
+    """The supremum over events of ln P(S)/Q(S): the least epsilon of pure privacy (DR 3.6).
+
+    P is the law ``p`` and Q the law ``q``.
+    """
     return _max(Comparison(p, q))
 
 
 def approximate_max_divergence(p: Law, q: Law, delta: Exact) -> Bounds:
     """The supremum of ln (P(S) - delta)/Q(S) over events with P(S) >= delta (DR 3.5.1).
 
-    It is the least epsilon, of either sign, with hockey_stick(epsilon) <= delta.
+    P is the law ``p`` and Q the law ``q``. It is the least epsilon, of either sign, with
+    hockey_stick(epsilon) <= delta.
 
     >>> from discreet.accounting.law import DiscreteGaussianLaw
     >>> near, far = DiscreteGaussianLaw(2, 30), DiscreteGaussianLaw(5, 30)
@@ -95,17 +99,20 @@ def approximate_max_divergence(p: Law, q: Law, delta: Exact) -> Bounds:
 
 
 def hockey_stick(p: Law, q: Law, epsilon: Exact) -> Bounds:
-    """The supremum over events of P(S) - e**epsilon Q(S): the least delta at this epsilon."""
+    """The supremum over events of P(S) - e**epsilon Q(S): the least delta at this epsilon.
+
+    P is the law ``p`` and Q the law ``q``.
+    """
     return _hockey_stick(Comparison(p, q), fraction(epsilon, name="epsilon"))
 
 
 def privacy_curve(
     p: Law, q: Law, epsilons: Iterable[Exact]
 ) -> tuple[tuple[Fraction, Extended, Extended], ...]:
-    """(epsilon, lower delta, upper delta) for each epsilon: the whole curve of trade-offs.
+    """(epsilon, lower delta, upper delta) for each of ``epsilons``: the whole curve of trade-offs.
 
-    The curve is convex in e**epsilon and falls, so between two points the
-    bounds of the left one hold from above and those of the right from below.
+    Of the laws ``p`` and ``q``. The curve is convex in e**epsilon and falls, so between two points
+    the bounds of the left one hold from above and those of the right from below.
     """
     pair = Comparison(p, q)
     points = [fraction(epsilon, name="epsilon") for epsilon in epsilons]
@@ -113,17 +120,17 @@ def privacy_curve(
 
 
 def total_variation(p: Law, q: Law) -> Bounds:
-    """The supremum over events of P(S) - Q(S)."""
+    """The supremum over events of P(S) - Q(S), for the laws ``p`` and ``q``."""
     return _hockey_stick(Comparison(p, q), Fraction(0))
 
 
 def kl(p: Law, q: Law) -> Bounds:
-    """The expectation under P of ln P/Q (DR Definition 3.5)."""
+    """The expectation under P of ln P/Q (DR Definition 3.5), for the laws ``p`` and ``q``."""
     return _kl(Comparison(p, q))
 
 
 def renyi(p: Law, q: Law, alpha: Exact) -> Bounds:
-    """The Rényi divergence of order alpha > 0; at 1 it is ``kl``.
+    """The Rényi divergence of order alpha > 0 of the laws ``p`` and ``q``; at 1 it is ``kl``.
 
     >>> from discreet.accounting.law import DiscreteGaussianLaw
     >>> renyi(DiscreteGaussianLaw(2, 30), DiscreteGaussianLaw(5, 30), alpha=4)  # alpha Δ²/(2σ²)
@@ -134,6 +141,8 @@ def renyi(p: Law, q: Law, alpha: Exact) -> Bounds:
 
 def both_ways(divergence: Callable[..., Bounds], p: Law, q: Law, *parameters: Exact) -> Bounds:
     """The larger of ``divergence(p, q)`` and ``divergence(q, p)``: what two neighbours cost.
+
+    ``parameters`` are what the divergence takes besides.
 
     >>> from discreet.accounting.law import FiniteLaw
     >>> often, seldom = FiniteLaw.exact({"a": "1/4", "b": "3/4"}), FiniteLaw.exact({"b": 1})
@@ -330,6 +339,8 @@ def _gaussian_renyi(shift: Fraction, variance: Fraction, alpha: Fraction) -> Bou
 
 def rho(p: Law, q: Law) -> Bounds:
     """The supremum over alpha > 1 of renyi(alpha) / alpha: the least rho of zero-concentrated DP.
+
+    Divergences are those of the laws ``p`` and ``q``.
 
     (alpha - 1) renyi(alpha) is convex and 0 at alpha = 1, so it lies below its
     chords, and a chord bounds the supremum over its interval in closed form

@@ -61,8 +61,9 @@ class Law(ABC):
 class FiniteLaw(Law):
     """Finitely many outcomes.
 
-    ``masses()`` evaluates all probabilities at the precision in force, in the
-    order of ``outcomes``.  It is called again whenever more precision is needed.
+    ``masses()`` evaluates all probabilities at the precision in force, in the order of
+    ``outcomes``. It is called again whenever more precision is needed. ``fractions`` are the
+    probabilities themselves, where they are rational and known.
 
     >>> weights = lambda: [ball(Fraction(score, 4)).exp() for score in (2, 3, 7)]
     >>> law = FiniteLaw.proportional(("two", "three", "seven"), weights)
@@ -73,7 +74,6 @@ class FiniteLaw(Law):
     outcomes: tuple[Hashable, ...]
     masses: Callable[[], Sequence[arb]]
     fractions: tuple[Fraction, ...] | None = None
-    """The probabilities themselves, where they are rational and known."""
     _index: dict[Hashable, int] = field(init=False, repr=False, compare=False)
     _known: dict[int, tuple[arb, ...]] = field(
         init=False, repr=False, compare=False, default_factory=dict
@@ -98,6 +98,8 @@ class FiniteLaw(Law):
     ) -> FiniteLaw:
         """The law with these rational probabilities, which must add up to one.
 
+        ``masses`` has the outcomes and the probability of each.
+
         >>> FiniteLaw.exact({"yes": "3/4", "no": "0.25"}).fractions
         (Fraction(3, 4), Fraction(1, 4))
         """
@@ -112,7 +114,7 @@ class FiniteLaw(Law):
     def proportional(
         cls, outcomes: Iterable[Hashable], weights: Callable[[], Sequence[arb]]
     ) -> FiniteLaw:
-        """The law with probabilities in proportion to ``weights()``."""
+        """The law of ``outcomes`` with probabilities in proportion to ``weights()``."""
 
         def masses() -> list[arb]:
             values = list(weights())
@@ -467,6 +469,8 @@ class DiscreteGaussianLaw(IntegerLaw):
 class ProductLaw(Law):
     """Independent coordinates; an outcome is a tuple with one entry for each.
 
+    ``laws`` are those of the coordinates.
+
     >>> coin = FiniteLaw.exact({0: "1/3", 1: "2/3"})
     >>> pair = ProductLaw((coin, DiscreteLaplaceLaw(center=4, scale=Fraction(2))))
     >>> round(float(pair.mass((1, 7))), 6)
@@ -486,7 +490,7 @@ class ProductLaw(Law):
             )
 
     def mass(self, outcome: Hashable) -> arb:
-        """A ball that contains the product of the coordinates' probabilities."""
+        """A ball that contains the probability of ``outcome``: the product of its coordinates'."""
         if not isinstance(outcome, tuple) or len(outcome) != len(self.laws):
             return arb(0)
         product = arb(1)

@@ -124,6 +124,8 @@ class Loss:
     ) -> Loss:
         """(Discrete) Gaussian noise for L2 ``sensitivity``: rho = sensitivity**2 / 2 sigma**2.
 
+        ``sigma_squared`` is sigma**2, the parameter of the noise.
+
         Canonne, Kamath and Steinke (2020), Theorem 4, on the integers; Bun and
         Steinke (2016), Proposition 1.6, on the reals.  A vector of 5 coordinates
         that each move by 1 has ``sensitivity_squared=5``.

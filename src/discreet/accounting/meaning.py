@@ -108,6 +108,8 @@ class Worlds:
     def power(self, false_positives: Exact) -> Fraction:
         """The most often a test can be right about you when wrong this often, rounded up.
 
+        ``false_positives`` is how often it is wrong, the alpha below.
+
         One step: 1 - beta <= e**epsilon alpha + delta (Wasserman and Zhou 2010).
         The same with both worlds exchanged is 1 - alpha <= e**epsilon beta + delta,
         that is 1 - beta <= 1 - e**-epsilon (1 - delta - alpha).  Together they are
@@ -148,6 +150,8 @@ class Worlds:
 
     def utility(self, expected: Exact, *, most: Exact) -> tuple[Fraction, Fraction]:
         """Bounds on what you expect of your future in one world, from what in the other.
+
+        ``expected`` is what you expect in the other.
 
         For any way to value outcomes between 0 and ``most``, the expectation is
         multiplied by at most e**epsilon, either way, up to delta * most (DR 2.3.1).

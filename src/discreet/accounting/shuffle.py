@@ -15,6 +15,8 @@ from discreet.exact.numbers import Exact, positive, whole
 def shuffled(epsilon: Exact, *, respondents: int, delta: Exact) -> Loss:
     """The loss of n ``epsilon``-private local reports to whoever sees them only after a shuffler.
 
+    There are n = ``respondents`` reports, and ``delta`` is that of the loss.
+
     Feldman, McMillan and Talwar (2021), Theorem 3.1 (docs/proofs/local.md, Lemma 6), in ball
     arithmetic and rounded up; ``epsilon`` itself where the theorem gives no less or does not
     apply.  The shuffler is trusted: towards it, and towards whoever reads the reports before

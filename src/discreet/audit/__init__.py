@@ -19,9 +19,9 @@ from discreet.audit.floats import GridFinding, grid, mironov
 from discreet.audit.fuzzing import Fuzz, Moved, fuzz
 from discreet.audit.game import Game, game, trials_needed
 from discreet.audit.neighbours import neighbouring
-from discreet.audit.observing import Event, observe
+from discreet.audit.observing import Event, Observation, observe
 from discreet.audit.promise import Promise
-from discreet.audit.rehearsal import Rehearsal
+from discreet.audit.rehearsal import Rehearsal, Stage
 from discreet.audit.replaying import Replay, replay
 from discreet.audit.timing import Timing, timing
 from discreet.audit.verdict import Finding, Verdict
@@ -35,9 +35,11 @@ __all__ = [
     "Game",
     "GridFinding",
     "Moved",
+    "Observation",
     "Promise",
     "Rehearsal",
     "Replay",
+    "Stage",
     "Timing",
     "Verdict",
     "adversaries",

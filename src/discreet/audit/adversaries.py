@@ -18,7 +18,10 @@ View = Any
 
 
 def number(answer: Any) -> float:
-    """The first number of an answer: of a table its first row's last column."""
+    """The first number of an answer: of a table its first row's last column.
+
+    ``answer`` is one of a curator, a list or tuple, or a number.
+    """
     if isinstance(answer, Answer):
         answer = answer.rows[0].values[-1] if answer.rows else None
     while isinstance(answer, list | tuple):
@@ -27,7 +30,7 @@ def number(answer: Any) -> float:
 
 
 def hear(ask: Ask, *question: Any, **options: Any) -> Any:
-    """What is heard: a number, or how it was refused."""
+    """What ``ask`` says to ``question`` with these ``options``: a number, or how it was refused."""
     try:
         return number(ask(*question, **options))
     except Exception as error:
@@ -35,12 +38,16 @@ def hear(ask: Ask, *question: Any, **options: Any) -> Any:
 
 
 def observer(ask: Ask) -> View:
-    """Looks at one release as it is."""
+    """Looks at one release of ``ask`` as it is."""
     return ask()
 
 
 def threshold(at: float, *question: Any, **options: Any) -> Callable[[Ask], View]:
-    """Says whether one release is above a number."""
+    """Says whether one release is above the number ``at``.
+
+    ``question`` and ``options`` are what it asks: nothing of a function, SQL and a spend of a
+    curator.
+    """
 
     def play(ask: Ask) -> View:
         told = hear(ask, *question, **options)
@@ -52,7 +59,11 @@ def threshold(at: float, *question: Any, **options: Any) -> Callable[[Ask], View
 def differencing(
     everybody: Sequence[Any], others: Sequence[Any], **options: Any
 ) -> Callable[[Ask], View]:
-    """Asks about everybody and about everybody but one, and subtracts."""
+    """Asks about everybody and about everybody but one, and subtracts.
+
+    ``everybody`` and ``others`` are the arguments of the two questions, ``options`` what both are
+    asked with.
+    """
 
     def play(ask: Ask) -> View:
         one, two = hear(ask, *everybody, **options), hear(ask, *others, **options)
@@ -64,7 +75,10 @@ def differencing(
 
 
 def averaging(times: int, *question: Any, **options: Any) -> Callable[[Ask], View]:
-    """Asks the same thing again and again, and averages what it was told."""
+    """Asks the same thing so many ``times``, and averages what it was told.
+
+    ``question`` and ``options`` are what it asks.
+    """
 
     def play(ask: Ask) -> View:
         told = [hear(ask, *question, **options) for _ in range(times)]
@@ -77,7 +91,10 @@ def averaging(times: int, *question: Any, **options: Any) -> Callable[[Ask], Vie
 def likelihood_ratio(
     log_ratio: Callable[[Any], float], *question: Any, **options: Any
 ) -> Callable[[Ask], View]:
-    """Scores one release by ln P1/P0, which no other score can beat (Neyman and Pearson)."""
+    """Scores one release by ln P1/P0, which no other score can beat (Neyman and Pearson).
+
+    ``log_ratio`` computes it from what ``question`` with ``options`` was answered.
+    """
 
     def play(ask: Ask) -> View:
         return log_ratio(ask(*question, **options))
@@ -86,7 +103,10 @@ def likelihood_ratio(
 
 
 def errors(*question: Any, **options: Any) -> Callable[[Ask], View]:
-    """Ignores numbers; only whether there was an error, and of which kind."""
+    """Ignores numbers; only whether there was an error, and of which kind.
+
+    ``question`` and ``options`` are what it asks.
+    """
 
     def play(ask: Ask) -> View:
         told = hear(ask, *question, **options)
@@ -96,7 +116,10 @@ def errors(*question: Any, **options: Any) -> Callable[[Ask], View]:
 
 
 def stopwatch(*question: Any, **options: Any) -> Callable[[Ask], View]:
-    """Ignores what is said; only how long it took, in nanoseconds."""
+    """Ignores what is said; only how long it took, in nanoseconds.
+
+    ``question`` and ``options`` are what it asks.
+    """
 
     def play(ask: Ask) -> View:
         start = time.perf_counter_ns()

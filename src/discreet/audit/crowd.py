@@ -39,14 +39,14 @@ from discreet.release.release import release
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question and what is offered for it."""
+    """One ``question`` and the ``spend`` that is offered for it."""
 
     question: str
     spend: tuple[tuple[str, Any], ...]
 
 
 def ask(question: str, **spend: Any) -> Asked:
-    """A question for a script to yield."""
+    """A ``question`` for a script to yield, and what it offers as ``spend``: ``epsilon="1/4"``."""
     return Asked(question, tuple(spend.items()))
 
 
@@ -54,6 +54,7 @@ Told = tuple[Any, ...] | str
 """The numbers of an answer, row by row, or how it was refused."""
 
 Script = Callable[[], Generator[Asked, Told, Any]]
+"""What yields questions, is sent what each was told, and returns its view."""
 
 _Spent = tuple[tuple[int, Loss], ...]
 
@@ -68,7 +69,10 @@ class _Session:
 
 
 class Crowd:
-    """Games in one world."""
+    """Games in one world.
+
+    ``rehearsal`` is that world, opened once for all games.
+    """
 
     def __init__(self, rehearsal: Rehearsal) -> None:
         self._rehearsal = rehearsal
@@ -78,16 +82,13 @@ class Crowd:
         self._groups: dict[str, tuple[Any, ...]] = {}
 
     def play(self, script: Script, games: int) -> list[Any]:
-        """The view of each game."""
+        """The view of each of so many ``games`` of one ``script``."""
         views: list[Any] = [None] * games
         waiting: dict[int, tuple[_Session, Asked]] = {}
         for index in range(games):
             self._advance(index, _Session(script()), None, views, waiting)
         while waiting:
-            groups: dict[Asked, list[int]] = defaultdict(list)
-            for index, (_, asked) in waiting.items():
-                groups[asked].append(index)
-            for asked, indices in groups.items():
+            for asked, indices in _gather(waiting).items():
                 sessions = [waiting.pop(index)[0] for index in indices]
                 told = self._tell(asked, sessions)
                 for index, session, heard in zip(indices, sessions, told, strict=True):
@@ -190,6 +191,17 @@ class Crowd:
                 self._groups[prepared.key] = released.groups
             self._seen[prepared.key] = found
         return self._seen[prepared.key]
+
+
+def _gather(waiting: dict[int, tuple[_Session, Asked]]) -> dict[Asked, list[int]]:
+    """Which games ask the same; what is the very same object is not compared again."""
+    objects: dict[int, tuple[Asked, list[int]]] = {}
+    for index, (_, asked) in waiting.items():
+        objects.setdefault(id(asked), (asked, []))[1].append(index)
+    groups: dict[Asked, list[int]] = defaultdict(list)
+    for asked, indices in objects.values():
+        groups[asked] += indices
+    return groups
 
 
 def _read(

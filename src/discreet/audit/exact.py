@@ -48,6 +48,9 @@ Atom = tuple[float, float, float]
 class Exact:
     """How well anybody can tell two inputs of a mechanism apart, certified.
 
+    ``mechanism`` is its name, ``promised`` the loss that it states, if any, and ``verdict`` what
+    the bounds say of that.
+
     ``epsilon``, ``rho`` and ``total_variation`` are (lower, upper) bounds of what
     this pair of inputs costs, the worse way round.
     """

@@ -34,13 +34,18 @@ _WINDOW_BITS = 48
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How far draws stray from a law, and how far chance would let them."""
+    """How far draws stray from a law, and how far chance would let them.
+
+    Of so many ``samples``, ``distance`` is how far their distribution strays, ``allowed`` how far
+    chance lets it but for ``alpha``, and ``outcome`` names the one whose count is impossible, empty
+    if there is none.
+    """
 
     samples: int
     alpha: Fraction
     distance: float
     allowed: float
-    outcome: str  # the outcome whose count is impossible, if any
+    outcome: str
 
     @property
     def verdict(self) -> Verdict:

@@ -23,10 +23,14 @@ _NEAR = 40  # candidates on either side of where the inverse of the logarithm po
 
 @dataclass(frozen=True, slots=True)
 class GridFinding:
-    """The coarsest power of two of which all outputs are multiples, as its exponent."""
+    """The coarsest power of two of which all outputs are multiples, as its exponent.
+
+    Of so many ``outputs``, ``off_grid`` are not on one grid, and ``reason`` says why not, empty
+    where all are; ``exponent`` is None where every output is 0.
+    """
 
     outputs: int
-    exponent: int | None  # None where every output is 0
+    exponent: int | None
     off_grid: int
     reason: str
 

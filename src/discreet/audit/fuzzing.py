@@ -32,19 +32,27 @@ _FAILED = "the engine fails in one world and not in the other"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One person moved something further than the price of a question says."""
+    """One person moved something further than the price of a question says.
+
+    ``words`` say what moved, for which ``question``; ``label`` names the made-up world, to make it
+    again.
+    """
 
     question: str
-    label: str  # of the made-up world, to make it again
+    label: str
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fuzz:
-    """What was tried, and what was found."""
+    """What was tried, and what was found.
 
-    tried: Mapping[str, int]  # question -> pairs of neighbours on which something was compared
-    refused: Mapping[str, str]  # question -> code
+    ``tried`` has for each question on how many pairs of neighbours something was compared,
+    ``refused`` the code of each that was refused, ``findings`` what moved too far.
+    """
+
+    tried: Mapping[str, int]
+    refused: Mapping[str, str]
     findings: tuple[Moved, ...]
 
     @property

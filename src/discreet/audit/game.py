@@ -46,6 +46,10 @@ _MOST_EPSILON = 40.0  # beyond, no number of games that can be played says anyth
 class Game:
     """What the games showed.
 
+    ``name`` is what was played, ``promise`` what the target says, ``trials`` how many games there
+    were in either world; ``judged`` is the chosen event on the games that decide, and ``roc`` how
+    often an adversary is right in one world for how often it is wrong in the other.
+
     ``lower`` is a bound on epsilon at ``delta``: with probability ``confidence``
     the target's true epsilon there is no smaller.  ``promised_epsilon`` is what
     was promised at the same delta.
@@ -54,7 +58,7 @@ class Game:
     name: str
     promise: Promise
     confidence: Fraction
-    trials: int  # games in either world
+    trials: int
     judged: Judged
     roc: tuple[tuple[float, float], ...]
 
@@ -167,8 +171,10 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
 ) -> Game:
     """Play ``trials`` games in either world and bound from below what the target loses.
 
-    ``adjacent`` says of the two data sets whether they are neighbours, where that is not read off
-    a schema; ``progress`` is told how far it is.
+    ``adjacent`` says of the two data sets whether they are neighbours, where that is not read off a
+    schema; ``promised`` is what the target says it loses: an epsilon, (epsilon, delta), a loss, a
+    budget or an exact audit. ``name`` is what the games are called, and ``progress`` is told how
+    far they are.
 
     ``target(table)`` is one release; an ``adversary`` is given a function ``ask``
     that calls the target on the world's table with whatever arguments it chooses,
@@ -179,10 +185,9 @@ def game(  # noqa: PLR0913 (each is one word of the experiment)
     of error it was.  With ``batch``, ``target(table, size)`` makes so many releases at
     once and the adversary, if there is one, maps the array of them to one view each.
 
-    A curator as target stands for its schema and its budget, which is then the
-    promise: d0 and d1 are its tables by name, every game has a fresh account, and
-    ``ask`` takes SQL and a spend.  A script (:mod:`discreet.audit.crowd`) plays
-    faster.
+    A curator as target stands for its schema and its budget, which is then the promise: ``d0`` and
+    ``d1`` are its tables by name, every game has a fresh account, and ``ask`` takes SQL and a
+    spend. A script (:mod:`discreet.audit.crowd`) plays faster.
 
     >>> from discreet.mechanisms import Laplace
     >>> noisy = Laplace(sensitivity=2, epsilon="1/2")             # twice as much as it needs
@@ -249,6 +254,8 @@ def conclude(first: Any, second: Any, *, promise: Promise, confidence: Fraction,
 
 def trials_needed(promised: Promised, *, confidence: Number = "0.999") -> int:
     """The fewest games in either world that could refute a promise, were the target to tell all.
+
+    ``promised`` is as in ``game``, and so is ``confidence``.
 
     An event that always happens in one world and never in the other, n times each
     in the second half, certifies epsilon >= ln((x - delta) / (1 - x)) for

@@ -67,7 +67,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A check that was made."""
+    """A check that was made: of a ``part``, its ``subject``, the ``finding``, in ``seconds``."""
 
     part: str
     subject: str

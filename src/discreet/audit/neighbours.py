@@ -34,7 +34,12 @@ def neighbouring(
     >>> neighbouring([3, 5, 8], [2, 4, 8])
     Traceback (most recent call last):
     ...
-    discreet.errors.InvalidParameter: P4: these tables are not neighbours: 4 rows differ...
+    discreet.errors.InvalidParameter: P4: these tables are not neighbours: 4 rows differ, so more
+    than one person's.
+    Why: privacy promises that one person's rows hardly matter; telling apart tables that differ by
+    more says nothing about the promise.
+    Fix: pass two tables that differ in all rows of one person, or adjacent=True if your neighbours
+    are others.
     """
     if adjacent is True:
         return

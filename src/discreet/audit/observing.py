@@ -45,6 +45,9 @@ _AIRLOCK = {
 class Event:
     """One use of noise: who drew, with which public parameters, on what.
 
+    ``name`` and ``parameters`` say who drew; ``allowed`` is a norm and how far one unit may move
+    the vector in it, where that is stated; ``entries`` is the array of a release before its noise.
+
     ``values`` is a vector of exact numbers where it is known what the noise
     hides, and None where a bare draw was made.
     """
@@ -52,8 +55,8 @@ class Event:
     name: str
     parameters: tuple[tuple[str, str], ...]
     values: Vector | None = None
-    allowed: tuple[str, Fraction] | None = None  # norm, and how far one unit may move the vector
-    entries: Any = field(default=None, repr=False, compare=False)  # the airlock's own array
+    allowed: tuple[str, Fraction] | None = None
+    entries: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         if not self.parameters:
@@ -64,7 +67,7 @@ class Event:
 
 @dataclass(slots=True)
 class Observation:
-    """The events of one run, in order."""
+    """The ``events`` of one run, in order, under its ``label``."""
 
     label: str
     events: list[Event] = field(default_factory=list)
@@ -72,7 +75,7 @@ class Observation:
     _asked: int = 0
 
     def source(self, count: int) -> bytes:
-        """Frozen bytes: the same for the same event, however many other events drew."""
+        """``count`` frozen bytes: the same for the same event, however many other events drew."""
         owner = _owner(sys._getframe(1))
         if owner is None:  # a name for a file, an identifier: no noise
             return freeze_bytes(f"{self.label}/bytes", count)

@@ -29,7 +29,10 @@ _DELTAS = (
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Pairs (epsilon, delta), all of which are promised at once."""
+    """Pairs (epsilon, delta), all of which are promised at once.
+
+    ``points`` are these pairs.
+    """
 
     points: tuple[tuple[Fraction, Fraction], ...]
 
@@ -50,7 +53,7 @@ class Promise:
 
     @classmethod
     def of(cls, promised: Promised) -> Promise:
-        """The points of a loss, a number, a pair, a budget or an exact audit."""
+        """The points ``promised`` by a loss, a number, a pair, a budget or an exact audit."""
         if isinstance(promised, Promise):
             return promised
         if isinstance(promised, Curved):

@@ -46,14 +46,14 @@ class Prepared:
 
 @dataclass(slots=True)
 class Stage:
-    """One session with a fresh account: ``ask`` until the budget is gone."""
+    """One session of a ``rehearsal`` with a fresh account: ``ask`` until the budget is gone."""
 
     rehearsal: Rehearsal
     _spent: dict[int, Loss] = field(default_factory=dict)
     _answers: dict[str, Answer] = field(default_factory=dict)
 
     def ask(self, question: str, **spend: Any) -> Answer:
-        """Answer, or refuse: the price first, then the account, then the noise, stored."""
+        """Answer ``question`` for ``spend``, or refuse: price, account, noise, in this order."""
         asked = self.rehearsal.prepare(question, spend)
         stored = self._answers.get(asked.key)
         if stored is not None:  # the same question again: the same answer, free
@@ -64,7 +64,7 @@ class Stage:
         return answer
 
     def charge(self, asked: Prepared) -> None:
-        """Charge every block that a question touches, or refuse: the ledger's own filter."""
+        """Charge every block that ``asked`` touches, or refuse: the ledger's own filter."""
         budget, spent = self.rehearsal.budget, self._spent
         if budget is None:
             return
@@ -99,7 +99,11 @@ def find_price(
 
 
 class Rehearsal:
-    """One world: tables on the real engine, opened once; every question's integers, found once."""
+    """One world: tables on the real engine, opened once; every question's integers, found once.
+
+    ``tables``, ``schema`` and ``budget`` are those of a curator; without a budget every question is
+    admitted.
+    """
 
     def __init__(
         self, tables: Mapping[str, Any], *, schema: Schema, budget: Budget | None = None
@@ -115,7 +119,10 @@ class Rehearsal:
         return Stage(self)
 
     def prepare(self, question: str, spend: Mapping[str, Any]) -> Prepared:
-        """The price of a question and its sealed integers, remembered."""
+        """The price of ``question`` and its sealed integers, remembered.
+
+        ``spend`` is what is offered, by name: ``{"epsilon": "1/4"}``.
+        """
         key = question, tuple(spend.items())
         found = self._known.get(key)
         if found is None:
@@ -133,7 +140,7 @@ class Rehearsal:
         return found
 
     def price(self, question: str, spend: Mapping[str, Any]) -> Priced:
-        """The price of a question; reads no private data."""
+        """The price of ``question`` at what ``spend`` offers, by name; reads no private data."""
         return find_price(self.engine, question, spend, self.budget)
 
     def __call__(self, question: str, **spend: Any) -> Answer:

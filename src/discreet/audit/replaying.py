@@ -47,6 +47,11 @@ worlds off the mark: of a fair coin, once in a million.
 class Replay:
     """Two runs with the same noise.
 
+    ``name`` is what was run; ``first`` and ``second`` are the uses of noise in either world,
+    ``outputs`` what came out. ``checked`` is how many comparisons had a stated sensitivity,
+    ``generators`` are other people's that were frozen and drawn from, and ``frozen`` says whether
+    the same table came to the same end each time.
+
     ``differences`` lists what one person changed and should not have.  It says how
     far they moved a number: what is found on real tables is not for publication.
     """
@@ -56,9 +61,9 @@ class Replay:
     second: tuple[Event, ...] = field(repr=False)
     outputs: tuple[Any, Any] = field(repr=False)
     differences: tuple[str, ...] = ()
-    checked: int = 0  # comparisons with a stated sensitivity
-    generators: tuple[str, ...] = ()  # other people's, that were frozen and drawn from
-    frozen: bool = True  # whether the same table came to the same end each time
+    checked: int = 0
+    generators: tuple[str, ...] = ()
+    frozen: bool = True
 
     @property
     def verdict(self) -> Verdict:
@@ -155,7 +160,7 @@ def replay(  # noqa: PLR0913 (each is one word of the experiment)
     far that may move is to be stated: ``sensitivity`` in ``norm``.  A function is run
     again, on the same table: what is drawn elsewhere is not frozen, and nothing is
     concluded.  ``adaptive`` says that later steps may follow from what earlier ones
-    released.
+    released, ``name`` what the target is called in the finding.
 
     >>> from textwrap import fill
     >>> from discreet.mechanisms import Laplace

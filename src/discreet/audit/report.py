@@ -44,7 +44,12 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An audit that is over."""
+    """An audit that is over.
+
+    ``subject`` is what was audited by ``checks``, and ``zoo`` the auditor's own test, if it was
+    made; ``started`` and ``seconds`` say when and how long, ``quick`` whether in brief,
+    ``environment`` with which versions.
+    """
 
     subject: str
     checks: tuple[Done, ...]
@@ -82,7 +87,7 @@ class Report:
         return f"{tried}: no promise was found broken.{rest}"
 
     def count(self, verdict: Verdict) -> int:
-        """How many checks ended so."""
+        """How many checks ended with this ``verdict``."""
         return sum(one.finding.verdict is verdict for one in self.checks)
 
     def to_json(self) -> dict[str, Any]:
@@ -108,12 +113,12 @@ class Report:
 
 
 def digest(body: Mapping[str, Any]) -> str:
-    """SHA-256 of canonical JSON: keys in order, no spaces."""
+    """SHA-256 of ``body`` as canonical JSON: keys in order, no spaces."""
     return hashlib.sha256(canonical_json(body).encode()).hexdigest()
 
 
 def share(finding: Finding) -> float | None:
-    """How much was seen of what is allowed: 1 is the promise itself; None if it is no number."""
+    """How much a ``finding`` saw of what is allowed: 1 is the promise; None if it is no number."""
     match finding:
         case Exact(promised=Loss() as promised):
             if promised.delta and isinstance(promised.epsilon, float) is False:

@@ -30,11 +30,16 @@ _WARM = 5
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The signed ranks of the differences, and how large chance makes their sum."""
+    """The signed ranks of the differences, and how large chance makes their sum.
+
+    ``statistic``, from -1 to 1, is how consistently the second input takes longer in so many
+    ``rounds``; beyond ``allowed``, either way, chance takes it at most with ``alpha``.
+    ``medians_ns`` are the median times of both inputs.
+    """
 
     rounds: int
     alpha: Fraction
-    statistic: float  # from -1 to 1: how consistently the second input takes longer
+    statistic: float
     allowed: float
     medians_ns: tuple[float, float]
 
@@ -87,8 +92,8 @@ def timing(
 ) -> Timing:
     """Time ``call`` on both inputs in turn; one that raises has taken its time too.
 
-    ``d0`` and ``d1`` are the two inputs; ``alpha`` is how often times of one law are told apart at
-    most, and ``clock`` gives nanoseconds.
+    ``d0`` and ``d1`` are the two inputs, timed in so many ``rounds``; ``alpha`` is how often times
+    of one law are told apart at most, and ``clock`` gives nanoseconds.
 
     >>> timing(len, [3, 5, 8], [3, 5, 8, 13], rounds=400).rounds
     400

@@ -34,7 +34,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart as a Vega-Lite specification, without colours of paper and ink; see :meth:`on`."""
+    """A chart as a Vega-Lite ``spec``, without colours of paper and ink; see :meth:`on`."""
 
     spec: Mapping[str, Any]
 
@@ -78,11 +78,11 @@ class Picture:
         return {"$schema": SCHEMA, **self.spec, "config": config}
 
     def json(self, *, paper: Paper = "light") -> str:
-        """The specification as text."""
+        """The specification as text, in the colours of light or dark ``paper``."""
         return json.dumps(self.on(paper), ensure_ascii=False)
 
     def svg(self, *, paper: Paper = "light") -> str:
-        """The picture as the text of an SVG file, drawn without a browser or a request."""
+        """The picture on ``paper`` as the text of an SVG file, drawn without browser or request."""
         try:
             import vl_convert
         except ImportError as error:
@@ -100,7 +100,10 @@ class Picture:
         return chart
 
     def save(self, path: str | Path, *, paper: Paper = "light") -> None:
-        """Write the picture to ``path``: SVG, or the specification if it ends in ``.json``."""
+        """Write the picture to ``path``: SVG, or the specification if it ends in ``.json``.
+
+        ``paper`` is "light" or "dark".
+        """
         target = check_target(path)
         text = self.svg(paper=paper) if target.suffix == ".svg" else self.json(paper=paper)
         target.write_text(text, encoding="utf-8")

@@ -172,7 +172,9 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 # --- a fresh budget ----------------------------------------------------------------------------
 
-Blocks = Annotated[list[str], typer.Argument(metavar="BLOCK", show_default=False)]
+Blocks = Annotated[
+    list[str], typer.Argument(metavar="BLOCK", help="Their names.", show_default=False)
+]
 Reason = Annotated[str, typer.Option(help="Why; it is written into the ledger.")]
 
 

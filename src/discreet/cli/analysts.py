@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Say who may ask, and how much.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Who.", show_default=False)]
 Epsilon = Annotated[str | None, typer.Option(metavar="AMOUNT", help="The most they may spend.")]
 Rho = Annotated[str | None, typer.Option(metavar="AMOUNT", help="The same, as concentrated loss.")]
 Insist = Annotated[

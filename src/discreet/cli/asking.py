@@ -118,7 +118,7 @@ def _ask_file(
     as_csv: bool,
 ) -> None:
     """The questions of a file, each ended by a semicolon, as one release."""
-    questions = _read_questions(file)
+    questions = read_questions(file)
     with screen.stoppable(), open_curator(session) as curator:
         answers = curator.ask_all(questions, analyst=analyst, **offer.amounts())
     if as_json:
@@ -133,7 +133,7 @@ def _ask_file(
             screen.print_answer(answer, confidence=confidence)
 
 
-def _read_questions(file: Path) -> list[str]:
+def read_questions(file: Path) -> list[str]:
     """The statements of a file; semicolons in texts and comments end none."""
     try:
         text = file.read_text(encoding="utf-8")

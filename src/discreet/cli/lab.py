@@ -24,7 +24,7 @@ OWN = "These figures are exact, and of real people: they belong to whoever holds
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[CHAPTER]...", help="Which chapters; all of them if none is named."),
+    typer.Argument(metavar="CHAPTER", help="Which chapters; all of them if none is named."),
 ]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to file.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write it as JSON.")]
@@ -39,12 +39,14 @@ Session = Annotated[
         help="Attack a copy of some of its people, which charges nothing; for its curator alone.",
     ),
 ]
-OwnTable = Annotated[str | None, typer.Option("--table", help="Whose people; the first, if none.")]
+OwnTable = Annotated[
+    str | None, typer.Option("--table", metavar="NAME", help="Whose people; the first, if none.")
+]
 SecretTest = Annotated[
     str | None,
     typer.Option("--secret", metavar="TEST", help="What is secret: smoker, or 'age > 60'."),
 ]
-People = Annotated[int, typer.Option("--people", help="How many are copied.")]
+People = Annotated[int, typer.Option("--people", metavar="COUNT", help="How many are copied.")]
 Epsilon = Annotated[
     str | None, typer.Option("--epsilon", metavar="AMOUNT", help="Instead of the session's own.")
 ]
@@ -79,7 +81,7 @@ def lab(
     own = session is not None
     with work_bar(len(chosen)) as advance:
         report: Report = import_module("discreet.lab.report").run_chapters(
-            chosen, advance=lambda title: advance(title, 1), warning=OWN if own else ""
+            chosen, advance=advance, warning=OWN if own else ""
         )
     if html is not None:
         save(html, report.to_html(), private=own)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Check the account, seal it, copy it, bring it back.")
 
-File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Where it is, or will be.", show_default=False)
+]
 
 
 @contextmanager

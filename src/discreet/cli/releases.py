@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import screen
+from discreet.cli.asking import read_questions
 from discreet.cli.options import (
     CURATOR,
     HERE,
@@ -24,7 +25,7 @@ from discreet.cli.options import (
 from discreet.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from discreet.curate.preparing import Prepared
+    from discreet.curate.preparing import PlannedRelease
     from discreet.publication.synopsis import Synopsis
 
 app = typer.Typer(no_args_is_help=True, help="Publish tables that answer many questions for free.")
@@ -36,7 +37,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="What it is called, an
 
 Source = Annotated[str, typer.Option(metavar="TABLE", help="A table, or a SELECT in quotes.")]
 Kind = Annotated[
-    str, typer.Option(metavar="KIND", help="synthetic, marginals, ranges, prefixes, hierarchy, …")
+    str, typer.Option(metavar="KIND", help="synthetic, marginals, ranges, questions, counter, …")
 ]
 By = Annotated[str, typer.Option(metavar="A,B", help="Of ranges, trees and counters.")]
 Ways = Annotated[int, typer.Option(metavar="COUNT", help="Columns of a marginal.")]
@@ -61,6 +62,25 @@ Steps = Annotated[
 Keep = Annotated[
     list[str] | None, typer.Option(metavar="A<=B", help="What every synthetic row keeps.")
 ]
+Interest = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN=WEIGHT", help="How much its errors matter.")
+]
+Ordered = Annotated[
+    str, typer.Option(metavar="A,B", help="Columns whose listed values are in an order.")
+]
+Sets = Annotated[
+    list[str] | None, typer.Option(metavar="A,B", help="Columns of one marginal, instead of ways.")
+]
+Tree = Annotated[
+    list[str] | None, typer.Option(metavar="PATH", help="Of a tree: a place there is, north/ayr.")
+]
+Margins = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="Of synthetic rows: what buys margins.")
+]
+Asked = Annotated[
+    Path | None,
+    typer.Option("--questions", metavar="FILE", help="Of kind questions: counts in SQL, with ;"),
+]
 OnlyPlan = Annotated[bool, typer.Option("--plan", help="Show stages, shares and errors; free.")]
 
 
@@ -75,13 +95,19 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
     columns: Listed = "",
     by: By = "",
     ways: Ways = 2,
+    sets: Sets = None,
     best: Best = False,
     rows: Size = None,
     cells: Cells = None,
+    interest: Interest = None,
+    ordered: Ordered = "",
+    margins: Margins = None,
+    keep: Keep = None,
     geography: Geography = None,
+    tree: Tree = None,
     totals: Totals = None,
     steps_per_unit: Steps = None,
-    keep: Keep = None,
+    questions: Asked = None,
     only_plan: OnlyPlan = False,
     analyst: Analyst = CURATOR,
     as_json: Json = False,
@@ -97,19 +123,29 @@ def new(  # noqa: PLR0913, PLR0917 (each is an option)
         "columns": _split(columns),
         "by": _split(by),
         "ways": ways,
-        "cells": _counts(cells or []),
-        "geography": geography,
-        "totals": _counts(totals or []),
-        "steps_per_unit": steps_per_unit,
-        "keep": keep or [],
+        "sets": [_split(one) for one in sets or []],
         "best": best,
         "rows": rows,
+        "cells": _counts(cells or []),
+        "interest": _weights(interest or []),
+        "ordered": _split(ordered),
+        "margins": margins,
+        "keep": keep or [],
+        "geography": geography,
+        "tree": [one.split("/") for one in tree or []],
+        "totals": _counts(totals or []),
+        "steps_per_unit": steps_per_unit,
+        "questions": [] if questions is None else read_questions(questions),
     }
-    if only_plan:
-        made = import_module("discreet.publication.declared").Declared.of(name, **declared)
-        with open_planner(session) as planner:
-            _print_plan(planner.releases.prepare(made), as_json)
-        return
+    (_plan if only_plan else _make)(name, declared, analyst, session, as_json)
+
+
+def _plan(name: str, declared: dict[str, Any], _: str, session: Path, as_json: bool) -> None:
+    with open_planner(session) as planner:
+        _print_plan(planner.plan_release(name, **declared), as_json)
+
+
+def _make(name: str, declared: dict[str, Any], analyst: str, session: Path, as_json: bool) -> None:
     with (
         screen.stoppable(),
         screen.progress_bar() as progress,
@@ -126,28 +162,11 @@ def plan(
     session: Home = HERE,
 ) -> None:
     """Divide a price best, or find the least for all targets."""
-    agendas = import_module("discreet.publication.agenda")
     with open_planner(session) as curator:
-        agenda = agendas.read_agenda(file)
-        division = curator.releases.divide(agenda)
-    missed = agendas.list_missed(agenda, division)
+        division = curator.plan_releases(file)
     name = {"rho": "ρ", "epsilon": "ε"}[division.kind.value]
     if as_json:
-        screen.print_json(
-            {
-                "kind": division.kind.value,
-                "total": str(division.total),
-                "releases": [
-                    {"name": one.name, "amount": str(amount), "within": margin}
-                    for one, amount, margin in zip(
-                        division.declared, division.amounts, division.margins, strict=True
-                    )
-                ],
-                "curve": division.curve(),
-                "least": division.least_curve(),
-                "missed": missed,
-            }
-        )
+        screen.print_json(division.to_json())
         return
     rows = [
         (one.name, one.kind, f"{float(amount):.4g}", f"± {margin:,.4g}")
@@ -166,7 +185,7 @@ def plan(
     if least:
         screen.print_table(("all targets", f"least {name}"), least, right=(0, 1))
     screen.print_text(f"{name} = {float(division.total):.6g} for all. Nothing was charged.")
-    for line in missed:
+    for line in division.list_missed():
         screen.print_text(line)
 
 
@@ -181,19 +200,12 @@ def run(
     session: Home = HERE,
 ) -> None:
     """Make all releases of a plan, for one charge; resumes."""
-    agendas = import_module("discreet.publication.agenda")
-    handing = import_module("discreet.publication.handover")
-    if folder is not None:
-        handing.check_place(folder)  # before anything is paid
     with (
         screen.stoppable(),
         screen.progress_bar() as progress,
         open_curator(session, progress=progress) as curator,
     ):
-        division = curator.releases.divide(agendas.read_agenda(file))
-        made = curator.releases.make_all(division.declared, analyst=analyst)
-    if folder is not None:
-        handing.write_handover([one.made for one in made], folder)
+        made = curator.make_releases(file, folder=folder, analyst=analyst)
     if as_json:
         screen.print_json([one.made.certificate() for one in made])
         return
@@ -239,11 +251,10 @@ def list_releases(as_json: Json = False, session: Home = HERE) -> None:
 def show(name: Name, as_json: Json = False, session: Home = HERE) -> None:
     """What a release is and promises: its card."""
     with open_planner(session) as curator:
-        made = curator.releases.find(name).made
-    if as_json:
-        screen.print_json(made.certificate())
-    else:
-        typer.echo(import_module("discreet.publication.report").write_card(made), nl=False)
+        if as_json:
+            screen.print_json(curator.show_certificate(name))
+        else:
+            typer.echo(curator.show_card(name), nl=False)
 
 
 @app.command()
@@ -290,27 +301,17 @@ def verify(directory: Folder, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _print_plan(prepared: Prepared, as_json: bool) -> None:
+def _print_plan(planned: PlannedRelease, as_json: bool) -> None:
     if as_json:
-        screen.print_json(
-            {
-                "release": prepared.declared.to_json(),
-                "rows_per_unit": prepared.promise.rows_per_unit,
-                "loss": str(prepared.loss),
-                "stages": [
-                    {"name": s.name, "loss": str(s.spend.loss), "says": s.says}
-                    for s in prepared.stages
-                ],
-            }
-        )
+        screen.print_json(planned.to_json())
         return
-    screen.print_text(prepared.declared.describe())
-    total = sum((float(s.spend.amount) for s in prepared.stages), start=0.0)
-    rows = [(s.name, f"{float(s.spend.amount) / total:.1%}", s.says) for s in prepared.stages]
+    screen.print_text(planned.declared.describe())
+    stages = zip(planned.stages, planned.shares(), strict=True)
+    rows = [(one.name, f"{share:.1%}", one.says) for one, share in stages]
     screen.print_table(("stage", "share", "what"), rows, right=(1,))
-    rows_each = screen.plural(prepared.promise.rows_per_unit, "row")
-    screen.print_text(f"cost {prepared.loss}; up to {rows_each} of each")
-    screen.print_text(f"{prepared.promise.unit}. Nothing was charged.")
+    rows_each = screen.plural(planned.rows_per_unit, "row")
+    screen.print_text(f"cost {planned.loss}; up to {rows_each} of each")
+    screen.print_text(f"{planned.unit}. Nothing was charged.")
 
 
 def _print_release(synopsis: Synopsis, folder: Path, as_json: bool) -> None:
@@ -333,15 +334,29 @@ def _counts(texts: list[str]) -> dict[str, int]:
     found: dict[str, Any] = {}
     for text in texts:
         name, _, count = text.partition("=")
-        if not count.strip().isdigit():
-            raise InvalidParameter(
-                "P4",
-                f"{text} is not a name and a number.",
-                why="every cell is counted, whether or not anybody is in it.",
-                fix="write --cells cost=20, or --totals north/ayr=1200.",
-            )
+        if not count.strip().isdecimal():
+            raise _unreadable(text, "write --cells cost=20, or --totals north/ayr=1200.")
         found[name.strip()] = int(count)
     return found
+
+
+def _weights(texts: list[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, known, weight = text.partition("=")
+        if not known:
+            raise _unreadable(text, "write --interest age=5.")
+        found[name.strip()] = weight.strip()
+    return found
+
+
+def _unreadable(text: str, fix: str) -> InvalidParameter:
+    return InvalidParameter(
+        "P4",
+        f"{text} is not a name and a number.",
+        why="every cell is counted, whether or not anybody is in it.",
+        fix=fix,
+    )
 
 
 __all__ = ["app"]

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Draft a schema, and check one.")
 
-_Files = Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)]
+_Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE...", help="Parquet and CSV files.", show_default=False),
+]
 _Declared = Annotated[
     bool,
     typer.Option(

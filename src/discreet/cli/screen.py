@@ -20,6 +20,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from discreet.accounting.loss import Loss
     from discreet.errors import Refusal
     from discreet.publication.told import Told
     from discreet.release.answer import Answer
@@ -157,7 +158,8 @@ def plural(count: int, noun: str) -> str:
     >>> plural(1, "row"), plural(1204, "row")
     ('1 row', '1,204 rows')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    told: str = import_module("discreet.release.display").plural(count, noun)
+    return told
 
 
 def name_program() -> str:
@@ -190,10 +192,12 @@ def print_answer(said: Answer, *, confidence: str = "0.95", brief: bool = False)
         print_text(f"… and {more:,} more rows: --csv or --json shows them all.")
     print_text("")
     decimal_up = import_module("discreet.exact.numbers").decimal_up
-    cost = f"ε = {decimal_up(said.loss.epsilon)}" if brief else str(said.loss)
-    paid = "paid for before: free" if said.replayed else f"cost {cost}"
+
+    def write(loss: Loss) -> str:
+        return f"ε = {decimal_up(loss.epsilon)}" if brief else str(loss)
+
     share = import_module("discreet.release.display").percent(confidence)
-    print_text(f"± at {share} confidence; {paid}")
+    print_text(f"± at {share} confidence; {said.cost_words(write)}")
     for note in () if brief else said.notes:
         print_text(note)
 

@@ -56,11 +56,18 @@ def complete(text: str) -> bool:
 
     >>> [complete(text) for text in ("SELECT COUNT(*)", "SELECT ';", "SELECT 2;", "\\\\help")]
     [False, False, True, True]
+    >>> complete("help"), complete("SELECT COUNT(*) AS\\nhelp")
+    (True, False)
     """
     begun = text.strip()
-    if not begun or begun.startswith("\\"):
+    if not begun or begun.startswith("\\") or _is_word(begun):
         return True
     return begun.endswith(";") and not any(begun.count(quote) % 2 for quote in "'\"")
+
+
+def _is_word(text: str) -> bool:
+    """Whether it is a command that needs no backslash where it stands alone, as in psql."""
+    return text.lower() in ("help", "quit", "exit")
 
 
 @dataclass(slots=True)
@@ -89,7 +96,9 @@ class Shell:
         So it does after Ctrl-C, for a person; what is piped in ends there.
         """
         try:
-            if text.startswith("\\"):
+            if _is_word(text):
+                self._command(text.lower())
+            elif text.startswith("\\"):
                 self._command(*text[1:].split(maxsplit=1))
             else:
                 self._ask(text)

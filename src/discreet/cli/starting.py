@@ -35,7 +35,9 @@ age       = { type = "integer", bounds = [0, 120] }
 city      = { type = "text", values = ["north", "south"] }
 """
 
-Where = Annotated[Path, typer.Argument(metavar="DIR", show_default="the current one")]
+Where = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The session.", show_default="the current one")
+]
 From = Annotated[
     list[Path] | None,
     typer.Option(

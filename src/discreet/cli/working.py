@@ -11,19 +11,23 @@ from discreet.cli.options import unwritable
 
 
 class work_bar:  # noqa: N801 (read as a function)
-    """A bar on standard error; silent where that is no terminal."""
+    """A bar on standard error; silent where that is no terminal.
+
+    Of one piece of work there is no share that is done: it says only that it goes on.
+    """
 
     def __init__(self, total: int) -> None:
         rich = import_module("rich.progress")
+        share = rich.TextColumn("{task.percentage:>3.0f} %")
         self._bar = rich.Progress(
-            rich.TextColumn("{task.percentage:>3.0f} %"),
+            *([share] if total > 1 else []),
             rich.BarColumn(bar_width=24),
             rich.TextColumn("{task.description}", markup=False),
             console=screen.console(err=True),
             transient=True,
         )
         self._bar.disable = not self._bar.console.is_terminal
-        self._task = self._bar.add_task("", total=total)
+        self._task = self._bar.add_task("", total=total if total > 1 else None)
 
     def __enter__(self) -> Callable[[str, int], None]:
         self._bar.start()

@@ -61,7 +61,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """The averages over all blocks, with noise."""
+    """The averages over all blocks, with noise: ``values``, of the function called ``name``.
+
+    ``aggregation`` is how they were made, ``id`` the number of the charge; ``replayed`` if it was
+    paid for before.
+    """
 
     values: tuple[float, ...]
     name: str
@@ -75,11 +79,14 @@ class Aggregated:
         return self.aggregation.loss
 
     def margins(self, confidence: Exact = "0.95") -> tuple[float, ...]:
-        """How far noise moved each; that a block is not the whole table is not in it."""
+        """How far noise moved each, at ``confidence``.
+
+        That a block is not the whole table is not in it.
+        """
         return self.aggregation.margins(confidence)
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """All it says, for programs."""
+        """All it says, for programs; margins are at ``confidence``."""
         from discreet.release.amounts import loss_json
 
         return {
@@ -105,7 +112,10 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class AggregateExplanation:
-    """What an aggregation would cost, and how good it would be; free."""
+    """What an ``aggregation`` of ``table`` would cost, and how good it would be; free.
+
+    ``limits`` are those of the process of a block.
+    """
 
     table: str
     aggregation: Aggregation
@@ -115,7 +125,10 @@ class AggregateExplanation:
     def of(
         cls, curator: Curator, table: str, aggregation: Aggregation, limits: Limits
     ) -> AggregateExplanation:
-        """Of a table that may be aggregated, or a refusal."""
+        """Of a ``table`` of ``curator`` that may be aggregated, or a refusal.
+
+        ``aggregation`` and ``limits`` are how.
+        """
         return cls(_find_table(curator, table).name, aggregation, limits)
 
     @property
@@ -124,7 +137,7 @@ class AggregateExplanation:
         return self.aggregation.loss
 
     def margins(self, confidence: Exact = "0.95") -> tuple[float, ...]:
-        """How far noise moves each average."""
+        """How far noise moves each average, at ``confidence``."""
         return self.aggregation.margins(confidence)
 
     def __str__(self) -> str:

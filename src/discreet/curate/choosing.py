@@ -38,7 +38,11 @@ _PLAIN = Watch(None, Fraction(1))
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Who was chosen, best first; with their numbers, if they were paid for."""
+    """Who was chosen, best first: their ``names``; their ``numbers``, if they were paid for.
+
+    ``contest`` is what was chosen among and how, ``id`` the number of its charge; ``replayed``
+    if it was paid for before.
+    """
 
     names: tuple[Any, ...]
     numbers: tuple[float, ...] | None
@@ -57,11 +61,11 @@ class Chosen:
         return self.contest.loss
 
     def margin(self, confidence: Any = "0.95") -> float:
-        """How far below the best that was left each of them is at most."""
+        """How far below the best that was left each of them is at most, at ``confidence``."""
         return self.contest.margin(confidence)
 
     def to_json(self, confidence: Any = "0.95") -> dict[str, Any]:
-        """The same at every door."""
+        """The same at every door; margins are at ``confidence``."""
         from discreet.release.amounts import loss_json
 
         return {
@@ -85,7 +89,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceExplanation:
-    """What a choice would cost, and how good it would be; free."""
+    """What a choice would cost, and how good it would be; free.  Among what: its ``contest``."""
 
     contest: Contest
 
@@ -95,11 +99,11 @@ class ChoiceExplanation:
         return self.contest.loss
 
     def margin(self, confidence: Any = "0.95") -> float:
-        """How far below the best that was left each of them is at most."""
+        """How far below the best that was left each of them is at most, at ``confidence``."""
         return self.contest.margin(confidence)
 
     def to_json(self, confidence: Any = "0.95") -> dict[str, Any]:
-        """The same at every door."""
+        """The same at every door; margins are at ``confidence``."""
         from discreet.release.amounts import loss_json
 
         return {
@@ -241,4 +245,4 @@ def _same(contest: Contest) -> dict[str, Any]:
     }
 
 
-__all__ = ["Chosen", "choose", "compute_choice", "make_contest"]
+__all__ = ["ChoiceExplanation", "Chosen", "choose", "compute_choice", "make_contest"]

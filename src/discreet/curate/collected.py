@@ -61,6 +61,8 @@ def describe_survey(survey: Survey, name: str) -> Table:
 class Collected:
     """The reports of a survey, to be asked in SQL under a table's name.
 
+    ``survey`` made the ``reports``, and ``name`` is that of the table.
+
     ``public`` holds public tables to join with: for each its declaration and its rows.
     """
 
@@ -86,7 +88,7 @@ class Collected:
         }
 
     def ask(self, sql: str, *, confidence: Exact = "0.95") -> Estimates:
-        """Estimates for every group, with ends that hold at ``confidence``; free."""
+        """Estimates for every group of ``sql``, with ends that hold at ``confidence``; free."""
         question = parse(sql, self.schema)
         beta = 1 - proportion(confidence, name="confidence")
         space = self._space(question)
@@ -101,7 +103,10 @@ class Collected:
         return Estimates(question, tuple(groups), cells, len(self.reports))
 
     def tell(self, sql: str, *, confidence: Exact = "0.95") -> Told:
-        """The same as a table that is read, shown and kept as any answer is."""
+        """The same of ``sql`` as a table that is read, shown and kept as any answer is.
+
+        Ends hold at ``confidence``.
+        """
         found = self.ask(sql, confidence=confidence)
         keys = tuple(
             one.name
@@ -316,7 +321,11 @@ class Space:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What reports say, as a table: values without bias, and ends that hold."""
+    """What reports say, as a table: values without bias, and ends that hold.
+
+    ``question`` is what was asked; ``cells`` has for each aggregate an estimate for each of
+    ``groups``, and so many ``respondents`` reported.
+    """
 
     question: Question
     groups: tuple[tuple[Any, ...], ...]
@@ -362,12 +371,12 @@ class Estimates:
         ]
 
     def column(self, name: str) -> list[Any]:
-        """The values of one column, in the order of the rows."""
+        """The values of the column ``name``, in the order of the rows."""
         index = self.columns.index(name)
         return [row[index] for row in self.rows]
 
     def intervals(self, name: str) -> list[tuple[float, float] | None]:
-        """The ends of one column's values; None for keys and for arithmetic on estimates."""
+        """The ends of the column ``name``; None for keys and for arithmetic on estimates."""
         (output,) = [one for one in self.question.outputs if one.name == name]
         expression: Expression = output.expression
         if not isinstance(expression, ColumnRef) or expression.name not in self.cells:

@@ -533,8 +533,7 @@ class Curator(Procedures):
 
         ``offer`` is that of :meth:`ask`.
         """
-        asked, _ = self._parse_question(question)
-        return self._quotes.explain(asked, Offer.of(**offer))
+        return self._quotes.explain_now(self._quotes.parse(question), Offer.of(**offer), CURATOR)
 
     def price(
         self,
@@ -547,8 +546,7 @@ class Curator(Procedures):
 
         ``offer`` is that of :meth:`ask`.
         """
-        asked, _ = self._parse_question(question)
-        return self._quotes.price(asked, Offer.of(**offer), analyst)
+        return self._quotes.price(self._quotes.parse(question), Offer.of(**offer), analyst)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
         """The rows of the table ``name``, to build a question in Python; nothing is read.

@@ -44,7 +44,11 @@ KIND = "interview"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an interview told: one number, or one for each group, each with the same noise."""
+    """What an interview told of ``question``: one number, or one for each group, its ``values``.
+
+    ``groups`` are those of the question, ``moved`` how far one unit moves all of them together,
+    ``margin`` how far off each is at 95 %: all have the same noise.
+    """
 
     question: str
     values: tuple[int | float, ...]
@@ -81,7 +85,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class InterviewExplanation:
-    """What an interview would cost, and how far off the numbers of a question would be; free."""
+    """What an ``interview`` would cost, and how far off the numbers of a question would be; free.
+
+    ``posed`` are the questions, ``joint`` is how far one unit moves all of them together.
+    """
 
     interview: Interview
     posed: tuple[Posed, ...]
@@ -99,11 +106,11 @@ class InterviewExplanation:
         return self.joint <= self.interview.sensitivity
 
     def margin(self, confidence: Exact = "0.95") -> float | None:
-        """How far off each number would be: the most of the questions."""
+        """How far off each number would be, at ``confidence``: the most of the questions."""
         return max((one.margin(self.interview, confidence) for one in self.posed), default=None)
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """The same at every door."""
+        """The same at every door; the margin is at ``confidence``."""
         from discreet.release.amounts import loss_json
 
         return {
@@ -145,7 +152,11 @@ Tell = Callable[[Interview, Question, str], Sequence[int]]
 
 
 class InterviewRun(PaidRun[Question, Reply]):
-    """An interview; made by ``curator.interview(...)``, or ``curator.run(number)``."""
+    """An interview; made by ``curator.interview(...)``, or ``curator.run(number)``.
+
+    ``id`` is the number of its charge in the account of ``curator``; ``tell`` reads the data and
+    adds noise, if that is not done here.
+    """
 
     kind = KIND
 
@@ -216,12 +227,12 @@ class InterviewRun(PaidRun[Question, Reply]):
         return self.ask_many([question], number=number)[0]
 
     def ask_many(self, questions: Iterable[Asking], *, number: int | None = None) -> list[Reply]:
-        """Ask in order, each as if alone."""
+        """Ask ``questions`` in order, each as if alone; the first is the ``number``-th, from 0."""
         with self._lock:
             return self._ask_in_order([self._prepare(one) for one in questions], number)
 
     def admits(self, question: Asking) -> bool:
-        """Whether a question would be answered now: public knowledge, and free."""
+        """Whether ``question`` would be answered now: public knowledge, and free."""
         with self._lock:
             now = self._name_version(self._curator.engine.data_version())
             return self._add(self._prepare(question), now)[1] <= self.interview.sensitivity

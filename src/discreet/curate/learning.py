@@ -46,7 +46,12 @@ MOST_CELLS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """The public settings of such a run: all that decides its price and its margin."""
+    """The public settings of such a run: all that decides its price and its margin.
+
+    ``of`` is the table, ``levels`` are the columns of the histogram, ``rows`` is about how many
+    there are, ``questions`` how many may be asked, ``beta`` how seldom the ``margin`` may fail;
+    ``watch`` what is asked of the people, and ``threshold`` what surprises.
+    """
 
     of: str
     levels: tuple[Levels, ...]
@@ -99,7 +104,10 @@ class Learning:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """An answer of the run: from the histogram, or, where that was far off, from the people."""
+    """An answer of the run: from the histogram, or, where that was far off, from the people.
+
+    To ``question``: its ``value``, within ``margin``; ``surprised`` if the histogram was far off.
+    """
 
     question: str
     value: int
@@ -184,7 +192,10 @@ def check_question(curator: Curator, learning: Learning, question: str) -> None:
 
 
 class LearningRun:
-    """A run of private multiplicative weights; made by ``curator.learn(...)``."""
+    """A ``run`` of private multiplicative weights; made by ``curator.learn(...)``.
+
+    ``learning`` is what it was paid for.
+    """
 
     def __init__(self, run: Run, learning: Learning) -> None:
         self.run = run

@@ -34,6 +34,7 @@ from discreet.question.ownership import (
 from discreet.question.question import Question
 from discreet.question.schema import Schema
 from discreet.question.sql import parse
+from discreet.release.amounts import loss_json
 from discreet.release.record import to_json
 
 
@@ -57,6 +58,13 @@ class Prepared:
         """What all stages cost together."""
         return sum((one.spend.loss.rounded() for one in self.stages), start=_nothing())
 
+    def tell(self) -> PlannedRelease:
+        """What of it may be told to whoever asks."""
+        promise = self.promise
+        return PlannedRelease(
+            self.declared, promise.unit, promise.rows_per_unit, self.loss, self.stages
+        )
+
     def key(self, stage: Outline) -> str:
         """What makes two stages the same: all that was declared, and how columns are counted."""
         same = [
@@ -69,6 +77,47 @@ class Prepared:
             str(stage.spend.amount),
         ]
         return hashlib.sha256(canonical_json(same, ascii_only=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """What a release would be and cost, stage by stage; nothing was charged.
+
+    ``declared`` is what it was declared to be, ``loss`` what all ``stages`` cost together; each of
+    these has a ``name``, a ``spend`` and says what is expected of it.  Protected is all that one
+    ``unit`` has in it, up to ``rows_per_unit`` rows.
+    """
+
+    declared: Declared
+    unit: str
+    rows_per_unit: int
+    loss: Loss
+    stages: tuple[Outline, ...]
+
+    def shares(self) -> list[float]:
+        """Which part of the whole amount each stage has."""
+        total = sum((float(one.spend.amount) for one in self.stages), start=0.0)
+        return [float(one.spend.amount) / total for one in self.stages]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON: what every door tells."""
+        return {
+            "release": self.declared.to_json(),
+            "unit": self.unit,
+            "rows_per_unit": self.rows_per_unit,
+            "loss": loss_json(self.loss),
+            "stages": [
+                {"name": one.name, "loss": str(one.spend.loss), "says": one.says}
+                for one in self.stages
+            ],
+        }
+
+    def __str__(self) -> str:
+        stages = zip(self.stages, self.shares(), strict=True)
+        lines = [f"{one.name}: {share:.1%}, {one.says}" for one, share in stages]
+        rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit:,} rows"
+        cost = f"cost {self.loss}; up to {rows} of each {self.unit}. Nothing was charged."
+        return "\n".join([self.declared.describe(), *lines, cost])
 
 
 def _identity(levels: Levels) -> list[Any]:
@@ -187,4 +236,4 @@ def _nothing() -> Loss:
     return Loss(Fraction(0), Fraction(0))
 
 
-__all__ = ["Prepared", "prepare_release"]
+__all__ = ["PlannedRelease", "Prepared", "prepare_release"]

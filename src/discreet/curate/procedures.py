@@ -6,6 +6,7 @@ for the rest.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from discreet.curate.curator import Asking, Curator
     from discreet.curate.interviews import InterviewExplanation, InterviewRun
     from discreet.curate.learning import Learning, LearningRun
+    from discreet.curate.preparing import PlannedRelease
     from discreet.curate.releases import Releases
     from discreet.curate.reports import (
         Checks,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from discreet.curate.runs import Run, WatchExplanation
     from discreet.curate.surveys import Surveys
     from discreet.price.watch import WatchSettings
+    from discreet.publication.agenda import Division
+    from discreet.publication.agenda import Given as Plan
     from discreet.publication.synopsis import Synopsis
 
 
@@ -359,14 +363,54 @@ class Procedures:
 
         return self.releases.make(Declared.of(name, kind=kind, of=of, **declared), analyst=analyst)
 
+    def plan_release(
+        self, name: str, *, kind: str = "synthetic", of: str, **declared: Any
+    ) -> PlannedRelease:
+        """What the release ``name`` would count and cost, stage by stage; free, and reads nothing.
+
+        ``kind``, ``of`` and ``declared`` are those of :meth:`make_release`.
+        """
+        from discreet.publication.declared import Declared
+
+        return self.releases.plan(Declared.of(name, kind=kind, of=of, **declared))
+
+    def plan_releases(self, plan: Plan) -> Division:
+        """Divide the price of a release ``plan`` best, or find the least for its targets; free.
+
+        The plan is the path of a TOML file, its text, or a dict like it: [plan] with a price, and
+        one [[release]] for each, with a weight or a target (docs/publication.md).
+        """
+        from discreet.publication.agenda import read_agenda
+
+        return self.releases.divide(read_agenda(plan))
+
+    def make_releases(
+        self,
+        plan: Plan,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        analyst: str = CURATOR,
+    ) -> list[Synopsis]:
+        """Publish all that a release ``plan`` names: one charge to ``analyst``, all or none.
+
+        The plan is that of :meth:`plan_releases`, which says the prices for free.  After a crash
+        the same plan goes on, and costs nothing more.  With a ``folder``, all of it is there
+        afterwards, to be handed over, with an index and checksums.
+        """
+        from discreet.publication.agenda import read_agenda
+
+        place = None if folder is None else Path(folder)
+        return self.releases.make_plan(read_agenda(plan), analyst=analyst, folder=place)
+
     def plan(
         self, questions: Sequence[str], *, name: str, of: str, analyst: str = CURATOR, **price: Any
     ) -> Synopsis:
-        """Answer many linear ``questions`` together, by whichever way errs least, as one release.
+        """Charge for many linear ``questions``, and answer them together, as one release.
 
-        Each is a COUNT(*) of the table ``of`` under conditions on single columns; the release is
-        called ``name``, ``price`` is ``epsilon``, perhaps with ``delta``, or ``rho``, paid by
-        ``analyst``.
+        They are answered by whichever way errs least.  Each is a COUNT(*) of the table ``of`` under
+        conditions on single columns; the release is called ``name``, ``price`` is ``epsilon``,
+        perhaps with ``delta``, or ``rho``, paid by ``analyst``.  What it would cost and how near it
+        would be says ``plan_release(name, kind="questions", questions=[...], ...)``, for free.
         """
         return self.make_release(
             name, kind="questions", of=of, analyst=analyst, questions=list(questions), **price
@@ -381,3 +425,22 @@ class Procedures:
         no other one.
         """
         return self.releases.step(name, number=number, analyst=analyst)
+
+    def show_card(self, name: str) -> str:
+        """What the release ``name`` is and promises, in words; free."""
+        return self.releases.card(name)
+
+    def show_certificate(self, name: str) -> dict[str, Any]:
+        """What the release ``name`` was declared to be, promises and was charged; free."""
+        return self.releases.certificate(name)
+
+    def hand_over_release(self, name: str, folder: str | os.PathLike[str]) -> Path:
+        """Write the release ``name`` to ``folder``, to be handed over; all of it or nothing.
+
+        In it are data, measurements, certificate, card, report and checksums.
+        """
+        return self.releases.hand_over(name, Path(folder))
+
+    def hand_over_releases(self, names: Sequence[str], folder: str | os.PathLike[str]) -> Path:
+        """Write the releases ``names`` to one ``folder``, with an index and checksums."""
+        return self.releases.hand_over_all(names, Path(folder))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.accounting.loss import NOTHING, Loss
@@ -16,7 +16,7 @@ from discreet.release.render import margin_words
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to an answer: what it costs now, what it is worth then, and where it is from."""
+    """One way to an answer: the ``charge`` now, the ``margins`` then, and its ``source``."""
 
     charge: Loss
     margins: tuple[tuple[str, float], ...]
@@ -45,10 +45,15 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Quote:
-    """What a question would cost, and whether the account would pay; nothing is charged."""
+    """What a question would cost, and whether the account would pay; nothing is charged.
+
+    ``outcome`` is "admitted"; "stored", "resumed" or "known", which are free; or the code of the
+    ``refusal``.  The ``explanation`` says how good the answer would be, ``choices`` which ways to
+    one there are, ``difference`` what improving what is known costs.
+    """
 
     explanation: Explanation
-    outcome: str  # "admitted"; "stored", "resumed" or "known", which are free; or a refusal's code
+    outcome: str
     refusal: Refusal | None = None
     choices: tuple[Choice, ...] = ()
     """What is known, what improving it costs, what a new measurement costs; as far as there is."""
@@ -66,11 +71,14 @@ class Quote:
         return self.outcome in ("stored", "resumed", "known")
 
     def margins(self, confidence: Exact = "0.95") -> dict[str, float | None]:
-        """The predicted margin of each aggregate."""
+        """The predicted margin of each aggregate, at ``confidence``."""
         return self.explanation.margins(confidence)
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """The explanation, and whether the account would pay; the same at every door."""
+        """The explanation, and whether the account would pay; the same at every door.
+
+        Margins are at ``confidence``.
+        """
         return {
             **self.explanation.to_json(confidence),
             "affordable": self.refusal is None,
@@ -85,19 +93,33 @@ class Quote:
         return str(self)
 
     def describe(self, confidence: Exact = "0.95") -> list[str]:
-        """The price, then the margins that it buys, or the ways to an answer if there are some."""
+        """The price, then the margins that it buys, or the ways to an answer if there are some.
+
+        Margins are at ``confidence``.
+        """
         if self.refusal is not None:
             return str(self.refusal).splitlines()
+        price = self._price_words()
         if self.loss == NOTHING:
-            return ["free: it is public"]
-        price = f"free: paid for before ({self.loss})" if self.free else str(self.loss)
-        if self.outcome == "known":
-            price = "free: it is known"
+            return [price]
         if self.choices or self.outcome == "known":  # which is as good as what it is told by
             return [price, *(f"choice: {choice}" for choice in self.choices)]
         words = margin_words(self.explanation, confidence)
         expected = ", ".join(f"{name} {margin}" for name, margin in words.items())
         return [price, *([f"{expected} ({percent(confidence)})"] if expected else [])]
+
+    def explain(self) -> Explanation:
+        """The explanation, which says this price."""
+        if self.refusal is not None:
+            return self.explanation
+        return replace(self.explanation, now=self._price_words())
+
+    def _price_words(self) -> str:
+        if self.loss == NOTHING:
+            return "free: it is public"
+        if self.outcome == "known":
+            return "free: it is known"
+        return f"free: paid for before ({self.loss})" if self.free else str(self.loss)
 
     def __str__(self) -> str:
         return "\n".join(self.describe())

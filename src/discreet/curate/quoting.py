@@ -16,7 +16,7 @@ from discreet.curate.knowing import offer_known
 from discreet.curate.quote import Choice, Quote
 from discreet.curate.steps import ANY_DELTA, Planned
 from discreet.errors import BudgetRefusal, InvalidParameter, QuestionRefusal, Refusal
-from discreet.question.offer import Offer
+from discreet.question.offer import Offer, free_refusal
 from discreet.question.question import Question
 from discreet.question.statement import Statement
 from discreet.release.answer import Answer
@@ -25,7 +25,7 @@ from discreet.release.explanation import Explanation
 from discreet.release.render import margin_words
 
 if TYPE_CHECKING:
-    from discreet.curate.curator import Curator
+    from discreet.curate.curator import Asking, Curator
 
 
 class Quotes:
@@ -34,8 +34,24 @@ class Quotes:
     def __init__(self, curator: Curator) -> None:
         self._curator = curator
 
+    def parse(self, question: Asking) -> Question | Statement:
+        """A question that is to be priced; what a release tells has no price, for it is free."""
+        try:
+            return self._curator.parse(question)
+        except Refusal as refusal:
+            if refusal.code != "Q6" or self._curator.tell(question) is None:
+                raise
+            raise free_refusal() from None
+
+    def explain_now(self, asked: Question | Statement, offer: Offer, analyst: str) -> Explanation:
+        """The explanation of a new measurement, which says beside it what would be paid now."""
+        found = self.explain(asked, offer)
+        with suppress(Refusal):  # an account that would not pay does not say what to pay
+            return replace(found, now=self.price(asked, offer, analyst).explain().now)
+        return found
+
     def explain(self, asked: Question | Statement, offer: Offer) -> Explanation:
-        """What a question or a statement would cost, and how good its answer would be."""
+        """What a new measurement of it would cost, and how good its answer would be."""
         if isinstance(asked, Statement):
             return self._curator.statements.explain(asked, offer)
         spend = offer.beside(asked.spend)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.curate.counting import Counted
-from discreet.curate.preparing import Prepared, prepare_release
+from discreet.curate.preparing import PlannedRelease, Prepared, prepare_release
 from discreet.curate.stages import Draw, Drawing
 from discreet.errors import Halted, InvalidParameter, QuestionRefusal, Refusal
 from discreet.exact.numbers import whole
@@ -23,8 +23,11 @@ from discreet.ledger.charges import Receipt, Request, Stored
 from discreet.publication.agenda import Agenda, Division, divide_agenda
 from discreet.publication.declared import Declared
 from discreet.publication.folder import CERTIFICATE, Made, read_folder, write_folder
-from discreet.publication.placing import SUMS
+from discreet.publication.handover import check_place, write_handover
+from discreet.publication.packing import check_release_place, pack_folder, unpack_folder
+from discreet.publication.placing import SUMS, settle_all
 from discreet.publication.product import make_product
+from discreet.publication.report import write_card
 from discreet.publication.synopsis import Synopsis
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Releases:
-    """The releases of one curator: those it made, and those in its folder."""
+    """The releases of one ``curator``: those it made, and those in its ``folder``, if any."""
 
     def __init__(self, curator: Curator, folder: Path | None) -> None:
         self._curator = curator
@@ -40,6 +43,9 @@ class Releases:
         self._known: dict[str, Synopsis] = {}
         self._written: dict[str, int] = {}
         self._counters: dict[str, Counted] = {}
+        if folder is not None:
+            with suppress(OSError):  # what may not be written is asked as it is
+                settle_all(folder)
 
     # --- what there is -------------------------------------------------------------------------
 
@@ -51,14 +57,15 @@ class Releases:
         return sorted(name for name in found if not name.startswith("."))  # drafts of the killed
 
     def certificate(self, name: str) -> dict[str, Any]:
-        """What a release was declared to be and charged, without computing it again."""
-        if name in self._known or self._folder is None:
+        """What the release ``name`` was declared to be and charged; it is not computed again."""
+        folder = None if self._folder is None else self._folder / name
+        if name in self._known or folder is None or not (folder / SUMS).is_file():
             return self.find(name).made.certificate()
-        found: dict[str, Any] = json.loads((self._folder / name / CERTIFICATE).read_text())
+        found: dict[str, Any] = json.loads((folder / CERTIFICATE).read_text())
         return found
 
     def find(self, name: str) -> Synopsis:
-        """The release of that name, to be asked for free."""
+        """The release called ``name``, to be asked for free."""
         folder = None if self._folder is None else self._folder / name
         written = 0
         if folder is not None:
@@ -72,20 +79,48 @@ class Releases:
         return self._known[name]
 
     def folder_of(self, name: str) -> Path:
-        """Where the files of a release are."""
+        """Where the files of the release ``name`` are."""
         if self._folder is None or not (self._folder / name / SUMS).is_file():
             raise _unknown(name, self.names())
         return self._folder / name
 
+    def card(self, name: str) -> str:
+        """What the release ``name`` is and promises, in words."""
+        return write_card(self.find(name).made)
+
+    def hand_over(self, name: str, folder: Path) -> Path:
+        """Write the release ``name`` to ``folder``, to be handed over; all of it or nothing."""
+        check_release_place(folder)
+        if self._folder is None:
+            return write_folder(self.find(name).made, folder, anew=True)
+        return unpack_folder(pack_folder(self.folder_of(name)), folder)
+
+    def hand_over_all(self, names: Sequence[str], folder: Path) -> Path:
+        """Write the releases ``names`` to one ``folder``, with an index and checksums."""
+        listed = dict.fromkeys([names] if isinstance(names, str) else names)
+        if not listed:
+            raise InvalidParameter(
+                "P4",
+                "no release is named.",
+                why="a folder of nothing would be taken for all that was published.",
+                fix="name the releases that are handed over.",
+            )
+        check_place(folder)
+        return write_handover([self.find(name).made for name in listed], folder)
+
     # --- before anything is paid ---------------------------------------------------------------
 
     def prepare(self, declared: Declared) -> Prepared:
-        """What a release would count and cost, or a refusal; from the declaration alone."""
+        """What a release ``declared`` so would count and cost, or a refusal; reads nothing."""
         curator = self._curator
         return prepare_release(declared, curator.engine, curator.schema, curator.account.dataset)
 
+    def plan(self, declared: Declared) -> PlannedRelease:
+        """The same, as it is told: what ``declared`` would count and cost, stage by stage."""
+        return self.prepare(declared).tell()
+
     def divide(self, agenda: Agenda) -> Division:
-        """A price for each release of a plan; free, from the declarations alone."""
+        """A price for each release of a plan, the ``agenda``; free, from the declarations alone."""
         prepared = [self.prepare(item.declared) for item in agenda.items]
         items = zip(agenda.items, prepared, strict=True)
         agenda = replace(
@@ -98,14 +133,18 @@ class Releases:
     def make(self, declared: Declared, *, analyst: str, draw: Draw | None = None) -> Synopsis:
         """Charge, draw, and write a release; what was paid for before is finished for free.
 
-        Each stage is drawn here, or by ``draw``, in the process that holds the data.
+        ``declared`` says what it is to be, and ``analyst`` pays.  Each stage is drawn here, or by
+        ``draw``, in the process that holds the data.
         """
         return self.make_all([declared], analyst=analyst, draw=draw)[0]
 
     def make_all(
         self, listed: Sequence[Declared], *, analyst: str, draw: Draw | None = None
     ) -> list[Synopsis]:
-        """Charge several releases in one transaction, all or none, and make one after the other."""
+        """Charge several releases in one transaction, all or none, and make one after the other.
+
+        ``listed`` are their declarations; ``analyst`` and ``draw`` are those of :meth:`make`.
+        """
         account = self._curator.account
         try:
             prepared = [self._prepare_new(declared) for declared in listed]
@@ -127,13 +166,34 @@ class Releases:
             for one in prepared
         ]
 
+    def make_plan(
+        self,
+        agenda: Agenda,
+        *,
+        analyst: str,
+        folder: Path | None = None,
+        draw: Draw | None = None,
+    ) -> list[Synopsis]:
+        """Divide the price of a plan, the ``agenda``, charge it at once, and make its releases.
+
+        With a ``folder`` all of them are in it afterwards, to be handed over.  ``analyst`` and
+        ``draw`` are those of :meth:`make`.
+        """
+        if folder is not None:
+            check_place(folder)  # before anything is paid
+        made = self.make_all(self.divide(agenda).declared, analyst=analyst, draw=draw)
+        if folder is not None:
+            write_handover([one.made for one in made], folder)
+        return made
+
     def step(
         self, name: str, *, number: int | None = None, analyst: str, draw: Draw | None = None
     ) -> Synopsis:
-        """Publish the next step of a counter, from the data as they are now; it is paid for.
+        """Publish the next step of the counter ``name``, from the data as they are; it is paid for.
 
         A step that was drawn and not shown, because the process was killed, is shown first.  With
-        its ``number`` a step that was published is only told again.
+        its ``number`` a step that was published is only told again.  ``analyst`` and ``draw`` are
+        those of :meth:`make`.
         """
         found = self.find(name)
         declared = found.made.declared
@@ -146,7 +206,10 @@ class Releases:
             )
         wanted = None if number is None else whole(number, name="number", least=1)
         prepared = self.prepare(declared)
-        receipts = self._curator.account.charge_all(self._make_requests(prepared, analyst))
+        requests = self._make_requests(prepared, analyst)
+        if any(self._curator.account.find(one) == "admitted" for one in requests):
+            raise _other_counter(name)  # nothing is charged for a step, ever
+        receipts = self._curator.account.charge_all(requests)
         done = sum(isinstance(receipt, Stored) for receipt in receipts)
         if declared.steps_per_unit is not None:
             self._load_counted(prepared).check(done)
@@ -268,6 +331,16 @@ def _taken_refusal(name: str) -> InvalidParameter:
         f"there is a release {name!r} already, which was declared otherwise.",
         why="a release is made once and for all; a second one is paid for by the people in it.",
         fix="choose another name, or declare it as it was.",
+    )
+
+
+def _other_counter(name: str) -> InvalidParameter:
+    return InvalidParameter(
+        "P4",
+        f"the counter {name!r} is not one that was charged here as it is read now.",
+        why="its next step would be charged anew and may count other people: versions differ in "
+        "what a = b IS NULL is about.",
+        fix="make another counter, with brackets where conditions meet IS: a = (b IS NULL).",
     )
 
 

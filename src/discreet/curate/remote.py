@@ -16,12 +16,13 @@ from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 from urllib.parse import quote
 
 import httpx
 
 from discreet import errors
+from discreet.curate.remote_releases import RemoteReleases
 from discreet.errors import CODES, AccessRefusal, Refusal, Span
 from discreet.exact.numbers import Exact
 from discreet.ledger.keys import is_loopback, public_part
@@ -111,7 +112,7 @@ def _parse_url(url: str) -> httpx.URL:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteBalance:
-    """What is left, as the server says it; shown in its words."""
+    """What is left, as the server says it in ``text``; what was ``spent``, and its ``shape``."""
 
     spent: Loss
     """What was lost in the block that lost most."""
@@ -126,8 +127,11 @@ class RemoteBalance:
         return self.text
 
 
-class Remote:
-    """The curator of one dataset, on a server."""
+class Remote(RemoteReleases):
+    """The curator of one ``dataset``, behind a ``connection``; made by :func:`connect`.
+
+    ``dataset`` may be None if the key opens one only.
+    """
 
     def __init__(self, connection: _Connection, dataset: str | None) -> None:
         self._connection = connection
@@ -161,7 +165,11 @@ class Remote:
         question: Asking,
         **offer: Unpack[Amounts],
     ) -> Answer:
-        """Answer, or refuse before the data is touched; a lost connection is tried again, free."""
+        """Answer ``question``, or refuse before the data is touched; ``offer`` as `Curator.ask`'s.
+
+        A lost connection is tried again, free.  A question about a release or a survey is free,
+        and needs no offer.
+        """
         text = _question_text(question)
         if text.upper().split(None, 1)[:1] == ["EXPLAIN"]:
             raise unpaid_refusal()
@@ -201,26 +209,29 @@ class Remote:
         question: Asking,
         **offer: Unpack[Amounts],
     ) -> Explanation:
-        """What the question would cost and how good its answer would be; free."""
-        return self.price(question, **offer).explanation
+        """What ``question`` would cost at ``offer``, and how good its answer would be; free."""
+        return self.price(question, **offer).explain()
 
     def price(
         self,
         question: Asking,
         **offer: Unpack[Amounts],
     ) -> Quote:
-        """What the question would cost now, and whether the account would pay."""
+        """What ``question`` would cost now at ``offer``, and whether the account would pay."""
         body = {"question": _question_text(question), **Offer.of(**offer).to_json()}
         return self._connection.post(f"{self._path}/explain", _read_quote, body)
 
     def table(self, name: str, *, alias: str | None = None) -> Rows:
-        """The rows of a table, to build a question in Python; nothing is read before asking."""
+        """The rows of the table ``name``, called ``alias``, to build a question in Python.
+
+        Nothing is read before asking.
+        """
         from discreet.question.builder import table
 
         return table(name, self.schema, alias=alias)
 
     def answer(self, number: int) -> Answer:
-        """An answer that was paid for; free."""
+        """The answer with that ``number``, which was paid for; free."""
         return self._connection.get(f"{self._path}/answers/{number}", _read_answer, accept=RECORD)
 
     # --- runs ----------------------------------------------------------------------------------
@@ -230,20 +241,20 @@ class Remote:
     ) -> RemoteRun:
         """Open a run that tells which numbers are above a threshold, and is paid for once.
 
-        With ``once`` one of these words that has told all it was paid for is not bought anew.
+        ``settings``, ``name`` and ``once`` are those of :meth:`Curator.watch`.
         """
         body = {**_write_settings(settings), "name": name, "once": once}
         shape = self._connection.send("POST", f"{self._path}/runs", body)
         return self._make_run(shape)
 
     def run(self, id: int) -> RemoteRun:  # noqa: A002
-        """The run with that number, as far as it has come."""
+        """The run numbered ``id``, as far as it has come."""
         return self._make_run(self._connection.send("GET", f"{self._path}/runs/{id}", None))
 
     def explain_watch(
         self, question: Asking | None = None, **settings: Unpack[WatchSettings]
     ) -> Mapping[str, Any]:
-        """What such a run would cost, and how wrong its verdicts could be, as it is sent; free."""
+        """What a run of ``settings`` would cost, and how wrong it may be on ``question``; free."""
         body = _write_settings(settings)
         if question is not None:
             body["question"] = _question_text(question)
@@ -258,7 +269,10 @@ class Remote:
         counts: bool = False,
         **offer: Unpack[Amounts],
     ) -> Mapping[str, Any]:
-        """Which of some numbers is largest, or the ``k`` largest, as it is sent."""
+        """Which of ``candidates`` is largest, or the ``k`` largest, as it is sent.
+
+        With ``counts``, how large; the ``offer`` as :meth:`Curator.choose`'s.
+        """
         return self._compute("choose", _write_choice(candidates, k, counts, Offer.of(**offer)))
 
     def explain_choose(
@@ -269,11 +283,17 @@ class Remote:
         counts: bool = False,
         **offer: Unpack[Amounts],
     ) -> Mapping[str, Any]:
-        """What such a choice would cost, and how good it would be, as it is sent; free."""
+        """What choosing ``k`` of ``candidates`` would cost, and how good it would be; free.
+
+        ``counts`` and the ``offer`` are those of :meth:`choose`.
+        """
         return self._post("choose/explain", _write_choice(candidates, k, counts, Offer.of(**offer)))
 
     def interview(self, *, sensitivity: Exact, epsilon: Exact, name: str = "") -> RemoteInterview:
-        """Open a run that answers while one unit moves all its numbers by at most so much."""
+        """Open a run that answers while one unit moves all its numbers by at most ``sensitivity``.
+
+        ``epsilon`` and ``name`` are those of :meth:`Curator.interview`.
+        """
         from discreet.curate.remote_runs import RemoteInterview
 
         settings = _write_settings({"sensitivity": sensitivity, "epsilon": epsilon, "name": name})
@@ -283,7 +303,10 @@ class Remote:
     def explain_interview(
         self, *questions: Asking, sensitivity: Exact, epsilon: Exact
     ) -> Mapping[str, Any]:
-        """What such a run would cost, and whether it would answer, as it is sent; free."""
+        """What an interview would cost, and whether it would answer ``questions``; free.
+
+        ``sensitivity`` and ``epsilon`` are those of :meth:`interview`.
+        """
         settings = _write_settings({"sensitivity": sensitivity, "epsilon": epsilon})
         asked = [_question_text(question) for question in questions]
         return self._post("interviews/explain", {**settings, "questions": asked})
@@ -307,24 +330,27 @@ class Remote:
         return self._post("learn/explain", _write_learning(settings))
 
     def quality(self, checks: Checks, *, epsilon: Exact) -> Mapping[str, Any]:
-        """How many units must be left out until each property holds, as it is sent."""
+        """``checks`` as :meth:`Curator.quality` makes them, for ``epsilon``; as it is sent."""
         return self._compute("quality", _write_checks(checks, epsilon))
 
     def explain_quality(self, checks: Checks, *, epsilon: Exact) -> Mapping[str, Any]:
-        """What such a report would cost, and how far off it would be, as it is sent; free."""
+        """What a report about ``checks`` would cost at ``epsilon``, and how far it is off; free."""
         return self._post("quality/explain", _write_checks(checks, epsilon))
 
     def robust_median(
         self, question: Asking, *, epsilon: Exact, delta: Exact, bound: Exact | None = None
     ) -> Mapping[str, Any]:
-        """A median with noise to fit the data, as it is sent."""
+        """The median of ``question`` with noise to fit the data, as it is sent.
+
+        ``epsilon``, ``delta`` and ``bound`` are those of :meth:`Curator.robust_median`.
+        """
         settings = _write_settings({"epsilon": epsilon, "delta": delta, "bound": bound})
         return self._compute("median", {"question": _question_text(question), **settings})
 
     def explain_robust_median(
         self, question: Asking, *, epsilon: Exact, delta: Exact, bound: Exact | None = None
     ) -> Mapping[str, Any]:
-        """What such a median would cost, as it is sent; free."""
+        """What it would cost; ``question``, ``epsilon``, ``delta`` and ``bound`` as there; free."""
         settings = _write_settings({"epsilon": epsilon, "delta": delta, "bound": bound})
         return self._post("median/explain", {"question": _question_text(question), **settings})
 
@@ -362,40 +388,6 @@ class Remote:
 
         return send
 
-    def releases(self) -> list[Mapping[str, Any]]:
-        """The releases of the dataset, as they are sent: each can be asked for free."""
-        found: Mapping[str, Any] = self._connection.send("GET", f"{self._path}/releases", None)
-        return list(found["releases"])
-
-    def make_release(
-        self, name: str, *, kind: str = "synthetic", of: str, **settings: Any
-    ) -> Mapping[str, Any]:
-        """Charge and make the release ``name``, as a curator; its certificate.
-
-        ``kind``, ``of`` and ``settings`` are those of :meth:`Curator.make_release`.
-        """
-        return self._post("releases", _declare(name, kind, of, settings))
-
-    def plan_release(
-        self, name: str, *, kind: str = "synthetic", of: str, **settings: Any
-    ) -> Mapping[str, Any]:
-        """What the release ``name`` of a ``kind`` ``of`` a table, with ``settings``, would cost."""
-        return self._post("releases/plan", _declare(name, kind, of, settings))
-
-    def step_release(self, name: str, *, number: int | None = None) -> Mapping[str, Any]:
-        """Publish the next step of the counter ``name``, as a curator; its certificate.
-
-        With ``number``, which step it is, a second try publishes no other one.
-        """
-        return self._post(f"releases/{quote(name, safe='')}/step", {"number": number})
-
-    def ask_release(
-        self, name: str, question: str, *, confidence: Exact = "0.95"
-    ) -> Mapping[str, Any]:
-        """What a release says to a SELECT about it, as it is sent; free."""
-        body = {"question": question, "confidence": str(confidence)}
-        return self._post(f"releases/{quote(name, safe='')}/ask", body)
-
     def surveys(self) -> list[Mapping[str, Any]]:
         """The surveys whose reports can be asked for free, as they are sent."""
         found: Mapping[str, Any] = self._connection.send("GET", f"{self._path}/surveys", None)
@@ -404,7 +396,7 @@ class Remote:
     def ask_survey(
         self, name: str, question: str, *, confidence: Exact = "0.95"
     ) -> Mapping[str, Any]:
-        """What the reports of a survey say to a SELECT about it, as it is sent; free."""
+        """What the reports of the survey ``name`` say to ``question``, at ``confidence``; free."""
         body = {"question": question, "confidence": str(confidence)}
         return self._post(f"surveys/{quote(name, safe='')}/ask", body)
 
@@ -421,7 +413,7 @@ class Remote:
         return self.balance().spent
 
     def transcript(self, analyst: str | None = None) -> tuple[Entry, ...]:
-        """Every charge and refusal that the key may see, in order."""
+        """Every charge and refusal that the key may see, or those of ``analyst``, in order."""
         named = "" if analyst is None else f"&analyst={quote(analyst, safe='')}"
         found: list[Entry] = []
         before = ""
@@ -567,14 +559,6 @@ def _list_texts(questions: Sequence[Asking]) -> list[str]:
     return [_question_text(question) for question in questions]
 
 
-def _declare(name: str, kind: str, of: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A release as it is sent: exact numbers as texts."""
-    plain = {
-        key: str(value) if isinstance(value, Fraction) else value for key, value in settings.items()
-    }
-    return {"name": name, "kind": kind, "of": of, "settings": plain}
-
-
 def _question_text(question: Asking) -> str:
     if isinstance(question, str):
         return question
@@ -639,7 +623,14 @@ def _read_recorded(shape: Any, kind: type[T]) -> T:
 
 def _read_asked(response: httpx.Response) -> Answer | str:
     """The answer, or the number of the job that finds it."""
-    return str(response.json()["id"]) if response.status_code == 202 else _read_answer(response)
+    if response.status_code == 202:
+        return str(response.json()["id"])
+    if "Discreet-Answer" not in response.headers:  # what a release tells is no entry of an account
+        from discreet.publication.told import Told
+
+        told = Told.from_record(response.json()["Told"])
+        return cast("Answer", told)  # a table of values, which is read as an answer is
+    return _read_answer(response)
 
 
 def _read_answer(response: httpx.Response) -> Answer:
@@ -672,12 +663,23 @@ def _is_under_way(response: httpx.Response) -> bool:
 
 
 def _read_quote(response: httpx.Response) -> Quote:
-    from discreet.curate.quote import Quote
+    from discreet.accounting.loss import Loss
+    from discreet.curate.quote import Choice, Quote
     from discreet.release.explanation import Explanation
 
     found = response.json()
     refusal = None if found["refusal"] is None else _parse_refusal(found["refusal"], "")
-    return Quote(_read_recorded(found["explanation"], Explanation), str(found["outcome"]), refusal)
+    difference = found.get("difference")
+    return Quote(
+        _read_recorded(found["explanation"], Explanation),
+        str(found["outcome"]),
+        refusal,
+        tuple(
+            Choice(Loss.from_units(*charge), tuple((str(n), m) for n, m in margins), str(source))
+            for charge, margins, source in found.get("choices", ())
+        ),
+        None if difference is None else Loss.from_units(*difference),
+    )
 
 
 def _read_balance(response: httpx.Response) -> RemoteBalance:

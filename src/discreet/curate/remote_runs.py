@@ -68,7 +68,8 @@ class _Remote:
 class RemoteRun(_Remote):
     """A run that is paid for, on a server; made by ``watch(...)`` or ``run(number)``.
 
-    What was lost on the way is told again as it was: each question carries its number.
+    What was lost on the way is told again as it was: each question carries its number.  ``shape``
+    is how it stood at the opening, ``send`` makes a request to it, ``write`` a question's text.
     """
 
     def _take(self, found: Mapping[str, Any]) -> None:
@@ -82,14 +83,18 @@ class RemoteRun(_Remote):
     def ask(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
     ) -> Told:
-        """Whether the number that ``question`` asks for is above its threshold."""
+        """Whether the number that ``question`` asks for is above ``threshold``, or the run's own.
+
+        ``number`` says the how-manieth question it is, as :meth:`Run.ask`'s does.
+        """
         level = None if threshold is None else str(threshold)
         return _read_told(self._ask(question, number, threshold=level))
 
     def ask_new(self, question: Asking, *, threshold: Exact | None = None) -> Told | None:
         """Ask ``question`` of data that this run has not been asked about, and of no other: None.
 
-        Where an answer was lost on the way, it is the question with the number before ``asked``.
+        ``threshold`` is that of :meth:`ask`.  Where an answer was lost on the way, it is the
+        question with the number before ``asked``.
         """
         level = None if threshold is None else str(threshold)
         asked = {"question": self._write(question), "threshold": level, "new": True}
@@ -100,9 +105,10 @@ class RemoteRun(_Remote):
     def ask_one(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
     ) -> Verdict:
-        """The verdict on a question without groups; of one with GROUP BY nothing is shown.
+        """The verdict on a ``question`` without groups; of one with GROUP BY nothing is shown.
 
-        What was told then is told again by ``ask_groups`` with its number, as it was.
+        What was told then is told again by ``ask_groups`` with its ``number``, as it was.
+        ``threshold`` is that of :meth:`ask`.
         """
         from discreet.curate.runs import Verdict, several_verdicts
 
@@ -114,7 +120,10 @@ class RemoteRun(_Remote):
     def ask_groups(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
     ) -> Verdicts:
-        """The verdicts on a question, one for each group; one without GROUP BY has one."""
+        """The verdicts on a ``question``, one for each group; one without GROUP BY has one.
+
+        ``threshold`` and ``number`` are those of :meth:`ask`.
+        """
         from discreet.curate.runs import Verdicts
 
         return Verdicts(self.ask(question, threshold=threshold, number=number))
@@ -122,7 +131,10 @@ class RemoteRun(_Remote):
     def ask_many(
         self, questions: Iterable[Asking], *, threshold: Exact | None = None
     ) -> list[Told]:
-        """Ask in order, until the questions end or the run halts; the server reads many at once."""
+        """Ask in order, until ``questions`` end or the run halts; the server reads many at once.
+
+        ``threshold`` is that of :meth:`ask`, for all of them.
+        """
         level = None if threshold is None else str(threshold)
         written, told = [self._write(question) for question in questions], []
         for start in range(0, len(written), _AT_ONCE):
@@ -139,7 +151,8 @@ class RemoteRun(_Remote):
 class RemoteInterview(_Remote):
     """An interview that is paid for, on a server; made by ``interview(...)``.
 
-    What was lost on the way is told again as it was: each question carries its number.
+    What was lost on the way is told again as it was: each question carries its number.  ``shape``
+    is how it stood at the opening, ``send`` makes a request to it, ``write`` a question's text.
     """
 
     def _take(self, found: Mapping[str, Any]) -> None:
@@ -153,7 +166,10 @@ class RemoteInterview(_Remote):
         return f"<Interview {self.id}: {told}{state}>"
 
     def ask(self, question: Asking, *, number: int | None = None) -> Reply:
-        """The number that ``question`` asks for, with noise; one for each of its public groups."""
+        """The number that ``question`` asks for, with noise; one for each of its public groups.
+
+        ``number`` says the how-manieth question it is: one asked before is told as it was.
+        """
         from discreet.curate.interviews import Reply
 
         found = self._ask(question, number)
@@ -167,7 +183,11 @@ class RemoteInterview(_Remote):
 
 
 class RemoteLearning:
-    """A run of private multiplicative weights on a server; made by ``learn(...)``."""
+    """A run of private multiplicative weights on a server; made by ``learn(...)``.
+
+    ``shape`` is how it stood at the opening; ``send`` asks it questions, ``write`` makes the text
+    of one.
+    """
 
     def __init__(
         self,
@@ -216,4 +236,4 @@ def _read_verdict(shape: Mapping[str, Any]) -> Verdict:
     )
 
 
-__all__ = ["RemoteInterview", "RemoteRun", "Send"]
+__all__ = ["RemoteInterview", "RemoteLearning", "RemoteRun", "Send"]

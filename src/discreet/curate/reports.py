@@ -43,7 +43,11 @@ ComputeMedian = Callable[[Middle, str], bytes]
 
 @dataclass(frozen=True, slots=True)
 class QualityReport:
-    """Of each property, about how many units stand in its way."""
+    """Of each property, about how many units stand in its way: ``distances``, with noise.
+
+    ``quality`` is what was found out and how, ``id`` the number of the charge; ``replayed`` if it
+    was paid for before.
+    """
 
     distances: tuple[int, ...]
     quality: Quality
@@ -61,11 +65,11 @@ class QualityReport:
         return self.distances[names.index(name)]
 
     def margin(self, confidence: Exact = "0.95") -> int:
-        """How far off each number is."""
+        """How far off each number is, at ``confidence``."""
         return self.quality.margin(confidence)
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """The same at every door."""
+        """The same at every door; margins are at ``confidence``."""
         from discreet.release.amounts import loss_json
 
         return {
@@ -92,7 +96,7 @@ class QualityReport:
 
 @dataclass(frozen=True, slots=True)
 class QualityExplanation:
-    """What a report would cost, and how far off its numbers would be; free."""
+    """What a report of ``quality`` would cost, and how far off its numbers would be; free."""
 
     quality: Quality
 
@@ -102,7 +106,7 @@ class QualityExplanation:
         return self.quality.loss
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """The same at every door."""
+        """The same at every door; margins are at ``confidence``."""
         from discreet.release.amounts import loss_json
 
         return {
@@ -217,7 +221,11 @@ def compute_quality(engine: Any, quality: Quality, version: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class RobustMedian:
-    """A median with noise that fits the data; None where the proposed bound did not hold."""
+    """A median with noise that fits the data, its ``value``; None if the bound may not hold.
+
+    ``middle`` is what was asked and how, ``id`` the number of the charge; ``replayed`` if it was
+    paid for before.
+    """
 
     value: float | None
     middle: Middle
@@ -230,11 +238,14 @@ class RobustMedian:
         return self.middle.loss
 
     def margin(self, confidence: Exact = "0.95") -> float | None:
-        """How far off it is; None for smooth sensitivity, whose noise is not public."""
+        """How far off it is, at ``confidence``; None for smooth sensitivity.
+
+        Its noise is not public.
+        """
         return self.middle.margin(confidence)
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """The same at every door."""
+        """The same at every door; margins are at ``confidence``."""
         from discreet.release.amounts import loss_json
 
         return {
@@ -255,7 +266,7 @@ class RobustMedian:
 
 @dataclass(frozen=True, slots=True)
 class MedianExplanation:
-    """What such a median would cost, and how far off it would be; free."""
+    """What a median, ``middle``, would cost, and how far off it would be; free."""
 
     middle: Middle
 
@@ -265,7 +276,7 @@ class MedianExplanation:
         return self.middle.loss
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """The same at every door."""
+        """The same at every door; margins are at ``confidence``."""
         from discreet.release.amounts import loss_json
 
         return {

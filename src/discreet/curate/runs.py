@@ -48,7 +48,9 @@ KIND = "watch"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a run said of one number: whether it is above its threshold, and perhaps the number.
+    """What a run said of one number: whether it is ``above`` its ``threshold``, and perhaps more.
+
+    ``question`` asked for it; ``value`` is the number, where it is told, ``group`` whose it is.
 
     >>> print(Verdict("SELECT COUNT(*) FROM visits", Fraction(500), above=False))
     below 500
@@ -91,7 +93,8 @@ class Verdict:
 class Verdicts(tuple[Verdict, ...]):
     """What a run said of a question with groups: a verdict for each, in their order.
 
-    It is asked whether it is ``above``, and gone through, as one verdict is.
+    It is asked whether it is ``above``, and gone through, as one verdict is; made of an
+    ``iterable`` of verdicts, as a tuple is.
 
     >>> told = Verdicts(Verdict("", Fraction(7), above=one) for one in (False, True))
     >>> told.above, [verdict.above for verdict in told]
@@ -137,7 +140,10 @@ Compare = Callable[[Turn], Judged]
 
 @dataclass(frozen=True, slots=True)
 class WatchExplanation:
-    """What a run would cost, and how wrong its verdicts on a question could be; free."""
+    """What a run would cost, and how wrong its verdicts on a question could be; free.
+
+    ``watch`` are the settings of the run; ``watched`` is the question, if there is one.
+    """
 
     watch: Watch
     watched: Watched | None = None
@@ -156,7 +162,10 @@ class WatchExplanation:
         return self._margin(Watched.margin, confidence, queries)
 
     def theorem_margin(self, confidence: Exact = "0.95", *, queries: int = 1000) -> float | None:
-        """The α of DR Theorems 3.24, 3.26 and (corrected) 3.28, for the same."""
+        """The α of DR Theorems 3.24, 3.26 and (corrected) 3.28.
+
+        ``confidence`` and ``queries`` are those of :meth:`margin`.
+        """
         return self._margin(Watched.theorem_margin, confidence, queries)
 
     def _margin(
@@ -168,7 +177,7 @@ class WatchExplanation:
         return float(how(self.watched, self.watch, beta, queries=queries))
 
     def to_json(self, confidence: Exact = "0.95", *, queries: int = 1000) -> dict[str, Any]:
-        """The same at every door."""
+        """The same at every door; margins at ``confidence``, for so many ``queries``."""
         from discreet.release.amounts import loss_json
 
         return {
@@ -193,7 +202,11 @@ class WatchExplanation:
 
 
 class Run(PaidRun["_Asked", "Told"]):
-    """A run of the sparse vector; made by ``curator.watch(...)``, or ``curator.run(number)``."""
+    """A run of the sparse vector; made by ``curator.watch(...)``, or ``curator.run(number)``.
+
+    ``id`` is the number of its charge in the account of ``curator``; ``compare`` reads the data
+    and compares, if that is not done here.
+    """
 
     kind = KIND
 
@@ -269,7 +282,10 @@ class Run(PaidRun["_Asked", "Told"]):
     def ask_one(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
     ) -> Verdict:
-        """The verdict on a question without groups; one with GROUP BY is refused, unasked."""
+        """The verdict on a ``question`` without groups; one with GROUP BY is refused, unasked.
+
+        ``threshold`` and ``number`` are those of :meth:`ask`.
+        """
         with self._lock:
             asked = self._prepare(question, threshold)
             if asked.watched.plan.keys:
@@ -279,7 +295,10 @@ class Run(PaidRun["_Asked", "Told"]):
     def ask_groups(
         self, question: Asking, *, threshold: Exact | None = None, number: int | None = None
     ) -> Verdicts:
-        """The verdicts on a question, one for each group; one without GROUP BY has one."""
+        """The verdicts on a ``question``, one for each group; one without GROUP BY has one.
+
+        ``threshold`` and ``number`` are those of :meth:`ask`.
+        """
         return Verdicts(self.ask(question, threshold=threshold, number=number))
 
     def ask_many(
@@ -289,8 +308,9 @@ class Run(PaidRun["_Asked", "Told"]):
         threshold: Exact | None = None,
         number: int | None = None,
     ) -> list[Told]:
-        """Ask in order until the questions end or the run halts; the law is that of one at a time.
+        """Ask in order until ``questions`` end or the run halts; the law is that of one at a time.
 
+        ``threshold`` is that of :meth:`ask`, for all; the first is the ``number``-th, from 0.
         All verdicts up to the next "above" are recorded together: many questions, one commit.
         """
         with self._lock:
@@ -302,7 +322,8 @@ class Run(PaidRun["_Asked", "Told"]):
 
         The form for a schedule: called every hour, it asks once for each version of the data,
         also where processes die between; a question that was cut short is finished first.  Open
-        its run with ``once=True``, or one that has halted is bought anew.
+        its run with ``once=True``, or one that has halted is bought anew.  ``threshold`` is that
+        of :meth:`ask`.
         """
         with self._lock:
             asked = self._prepare(question, threshold)

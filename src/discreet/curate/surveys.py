@@ -20,8 +20,9 @@ Rows = list[dict[str, Any]]
 
 
 class Surveys:
-    """The surveys whose reports a curator answers questions about, each under a table's name.
+    """The surveys whose reports a ``curator`` answers questions about.
 
+    ``folders`` says where the reports of each are, by the name of the table that they are.
     Nobody's budget is touched: respondents paid when they reported, and reports are public.
     """
 
@@ -54,7 +55,7 @@ class Surveys:
         return {name: Collection(self._folders[name]).survey for name in self.names()}
 
     def find(self, name: str) -> Collected:
-        """The reports that a survey has now, beside the public tables they may be joined with."""
+        """The reports that the survey ``name`` has now, beside the public tables it may join."""
         if name not in self._folders:
             raise SchemaRefusal(
                 "S20",
@@ -72,7 +73,10 @@ class Surveys:
         return read[1]
 
     def tell(self, name: str, sql: str, *, confidence: Exact = "0.95") -> Told:
-        """What the reports say to a SELECT about the survey; free."""
+        """What the reports say to ``sql``, a SELECT about the survey ``name``; free.
+
+        Margins are at ``confidence``.
+        """
         return self.find(name).tell(sql, confidence=confidence)
 
     def _list_public(self) -> dict[str, tuple[Any, Rows]]:

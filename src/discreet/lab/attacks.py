@@ -56,12 +56,19 @@ class Attack(Protocol):
         """How many questions it asks about whom it attacks: a budget is divided among them."""
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
-        """How often it is right; ``epsilon`` is what the target promises in all, if anything."""
+        """How often it is right about ``people`` when it asks ``target``.
+
+        ``epsilon`` is what the target promises in all, if anything.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class OneByOne:
-    """A guess of one person's secret after the other; ours is met with a whole budget each time."""
+    """A guess of one person's secret after the other; ours is met with a whole budget each time.
+
+    ``guess`` asks a target about a person, ``questions`` times; so many people are ``tried``.
+    ``name`` is what the attack is called.
+    """
 
     name: str
     guess: Guess
@@ -69,7 +76,10 @@ class OneByOne:
     tried: int = 40
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
-        """How many secrets it guesses; a denied question is answered by the commoner value."""
+        """How many secrets it guesses; a denied question is answered by the commoner value.
+
+        Of ``people``, behind ``target``, which promises ``epsilon`` in all, if anything.
+        """
         secret = secrets_of(people)
         commoner = int(2 * secret.sum() > len(secret))
         right = denied = 0
@@ -87,13 +97,19 @@ class OneByOne:
 
 @dataclass(frozen=True, slots=True)
 class Reconstruction:
-    """All secrets at once, from sums over random halves, by a linear program."""
+    """All secrets at once, from sums over random halves, by a linear program.
+
+    So many ``questions`` are asked; ``name`` is what the attack is called.
+    """
 
     questions: int = 384
     name: str = "reconstruction"
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
-        """How many bits the program finds; questions that are denied end the asking."""
+        """How many bits the program finds; questions that are denied end the asking.
+
+        Of ``people``, behind ``target``, which promises ``epsilon`` in all, if anything.
+        """
         secret = secrets_of(people)
         sets, texts = reconstruction.subsets(Dice("questions"), len(secret), self.questions)
         heard = _ask_all(target, texts)
@@ -109,6 +125,8 @@ class Reconstruction:
 class Tracing:
     """Who is in the table at all, from counts of what anybody knows of everybody.
 
+    So many ``questions`` are asked; ``name`` is what the attack is called.
+
     What is known of a person are bits of their number, in the table or not: those of members lean
     towards what is counted.  One in twenty others is taken for a member.
     """
@@ -117,7 +135,10 @@ class Tracing:
     name: str = "tracing"
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
-        """How many members are told; their number is taken to be known."""
+        """How many members are told; their number is taken to be known.
+
+        Of ``people``, behind ``target``, which promises ``epsilon`` in all, if anything.
+        """
         members = len(people)
         bits, texts = reconstruction.subsets(
             Dice("traits"), 2 * members, self.questions, of="COUNT(*)"
@@ -135,6 +156,9 @@ class Tracing:
 class Linkage:
     """What is secret of somebody in a register: of the rows that have what it says of them.
 
+    So many people are ``tried``, with ``questions`` about each; ``name`` is what the attack is
+    called.
+
     ``known`` are the columns that the register has, too, and ``sought`` the one that it has not.
     """
 
@@ -145,7 +169,10 @@ class Linkage:
     name: str = "linkage, one by one"
 
     def run(self, target: Target, people: pa.Table, *, epsilon: Fraction | None = None) -> Outcome:
-        """How often the value with the largest count is theirs."""
+        """How often the value with the largest count is theirs.
+
+        Of ``people``, behind ``target``, which promises ``epsilon`` in all, if anything.
+        """
         rows = people.slice(0, self.tried).to_pylist()
         ((common, most),) = Counter(people[self.sought].to_pylist()).most_common(1)
         commonest = most / len(people)

@@ -19,6 +19,8 @@ ALPHA = 1e-9
 class Outcome:
     """An attack on one target.
 
+    ``attack`` and ``target`` are their names, and ``remark`` is what else is to be said.
+
     ``right`` of ``tried`` guesses were right; ``baseline`` is how often a guess without access is,
     ``bound`` how often the best attacker can be against what was promised (None: nothing was).
     """
@@ -90,7 +92,7 @@ class Outcome:
 
 
 def best_guess(epsilon: Fraction, *, steps: int, delta: Fraction = Fraction(0)) -> float:
-    """How often the best attacker guesses a fair coin about one unit.
+    """How often the best attacker guesses a fair coin about one unit, at ``epsilon`` and ``delta``.
 
     ``steps`` is 1 for whether somebody is in the data, 2 for what their data say.
 
@@ -103,6 +105,8 @@ def best_guess(epsilon: Fraction, *, steps: int, delta: Fraction = Fraction(0)) 
 def most_right(prior: float, epsilon: Fraction | None) -> float | None:
     """How often anybody can be right who was right with ``prior`` before: odds times e^(2ε).
 
+    ``epsilon`` is the ε; None where nothing is promised.
+
     >>> round(most_right(0.5, Fraction(1, 2)), 4), most_right(0.5, None)
     (0.7311, None)
     """
@@ -112,9 +116,9 @@ def most_right(prior: float, epsilon: Fraction | None) -> float | None:
 
 
 def compare(outcomes: Sequence[Outcome], title: str) -> Picture:
-    """The success of each attack beside what a guess would do, and what ε allows.
+    """The success of each of ``outcomes`` beside what a guess would do, and what ε allows.
 
-    Attacks are numbered, as in the tables of the report.
+    ``title`` is that of the picture. Attacks are numbered, as in the tables of the report.
     """
     rows = []
     for number, one in enumerate(outcomes, 1):

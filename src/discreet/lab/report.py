@@ -102,16 +102,20 @@ class Report:
 def run_chapters(
     chapters: Sequence[Chapter],
     *,
-    advance: Callable[[str], None] = lambda _: None,
+    advance: Callable[[str, int], None] = lambda *_: None,
     warning: str = "",
 ) -> Report:
-    """Run them one after the other; ``advance`` is told of each before it starts."""
+    """Run them one after the other; ``advance`` is told of each when it starts and when it is done.
+
+    First with none done, then with one.
+    """
     started, parts = datetime.now(UTC), []
     for chapter in chapters:
-        advance(chapter.title)
+        advance(chapter.title, 0)
         began = time.perf_counter()
         seen = chapter.run()
         parts.append((chapter, seen, time.perf_counter() - began))
+        advance(chapter.title, 1)
     return Report(tuple(parts), started, warning)
 
 

@@ -20,6 +20,7 @@ from discreet.lab.dice import Dice
 from discreet.question.schema import Schema
 
 Rows = list[tuple[Any, ...]]
+"""What a target answers: its rows, as Python's values."""
 
 
 class Denied(Exception):
@@ -34,11 +35,14 @@ class Target(Protocol):
         """What it is, in a few words."""
 
     def ask(self, question: str) -> Rows:
-        """The rows of the answer; :class:`Denied` if there is none."""
+        """The rows of the answer to ``question``; :class:`Denied` if there is none."""
 
 
 class Open:
-    """Exact answers: a database, with the names taken out."""
+    """Exact answers: a database, with the names taken out.
+
+    ``tables`` are by name.
+    """
 
     name = "exact answers"
 
@@ -49,7 +53,7 @@ class Open:
             self._database.register(table, rows)
 
     def ask(self, question: str) -> Rows:
-        """What DuckDB says."""
+        """What DuckDB says to ``question``."""
         rows: Rows = self._database.execute(question).fetchall()
         return rows
 
@@ -65,7 +69,10 @@ class Open:
 
 
 class Suppressing(Open):
-    """Exact answers, but no count below ``least``, nor one that leaves out fewer than that."""
+    """Exact answers, but no count below ``least``, nor one that leaves out fewer than that.
+
+    ``tables`` are by name.
+    """
 
     def __init__(self, tables: Mapping[str, pa.Table], *, least: int = 5) -> None:
         super().__init__(tables)
@@ -74,7 +81,7 @@ class Suppressing(Open):
         self._everybody = max(table.num_rows for table in tables.values())
 
     def ask(self, question: str) -> Rows:
-        """The rows whose counts are large, and not too large."""
+        """The rows of ``question`` whose counts are large, and not too large."""
         rows = super().ask(question)
         for row in rows:
             count = row[-1]
@@ -84,7 +91,10 @@ class Suppressing(Open):
 
 
 class Jittering(Open):
-    """Exact answers with fresh noise in floats each time, and no account of it."""
+    """Exact answers with fresh noise in floats each time, and no account of it.
+
+    ``tables`` are by name; the noise is Laplace's of ``scale``, thrown with ``dice``.
+    """
 
     def __init__(self, tables: Mapping[str, pa.Table], *, scale: float, dice: Dice) -> None:
         super().__init__(tables)
@@ -93,7 +103,7 @@ class Jittering(Open):
         self._known: dict[str, Rows] = {}
 
     def ask(self, question: str) -> Rows:
-        """Each number moved a little, another way every time."""
+        """Each number of ``question`` moved a little, another way every time."""
         if question not in self._known:
             self._known[question] = super().ask(question)
         rows = self._known[question]
@@ -111,6 +121,8 @@ class Jittering(Open):
 class Ours:
     """The curator, on a copy that charges nothing real: each question at ``epsilon``.
 
+    ``tables``, ``schema`` and ``budget`` are those of a curator.
+
     ``spent`` is what it has promised of everybody so far, which bounds any attack.
     """
 
@@ -123,7 +135,7 @@ class Ours:
         self.budget, self._epsilon = budget, epsilon
 
     def ask(self, question: str) -> Rows:
-        """A released answer, or :class:`Denied` when the budget is gone."""
+        """A released answer to ``question``, or :class:`Denied` when the budget is gone."""
         try:
             answer = self._session.ask(question, epsilon=self._epsilon)
         except BudgetRefusal:
@@ -157,7 +169,7 @@ class Silent:
     name = "nothing, without access"
 
     def ask(self, question: str) -> Rows:
-        """Never."""
+        """Never, whatever the ``question``."""
         del question
         raise Denied
 
@@ -175,7 +187,7 @@ def make_silent(tables: Mapping[str, pa.Table]) -> Silent:
 
 
 def begin_anew(target: Target) -> None:
-    """Give ours a whole budget again, for the next person; others keep none."""
+    """Give ours, if ``target`` is, a whole budget again, for the next person; others keep none."""
     if isinstance(target, Ours):
         target.renew()
 

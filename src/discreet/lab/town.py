@@ -9,6 +9,7 @@ from discreet.lab.dice import Dice, Whole
 from discreet.question.schema import Schema
 
 DISEASES = ["flu", "asthma", "diabetes", "hiv"]
+"""What people of the town may have, the commonest first."""
 _COMMON = [0.5, 0.25, 0.15, 0.1]
 
 SCHEMA = Schema.from_text("""
@@ -23,10 +24,13 @@ birth = { type = "integer", bounds = [0, 32849] }
 secret = { type = "integer", bounds = [0, 1] }
 disease = { type = "text", values = ["flu", "asthma", "diabetes", "hiv"] }
 """)
+"""What is declared of them."""
 
 
 def make_town(people: int, *, name: str = "a town", secrets: Whole | None = None) -> pa.Table:
-    """So many people: ``birth`` is a day of the last ninety years, ``secret`` a fair coin.
+    """So many ``people``: ``birth`` is a day of the last ninety years, ``secret`` a fair coin.
+
+    A town of one ``name`` is the same each time.
 
     ``secrets`` gives the coins, for worlds that differ in one.
     """
@@ -48,12 +52,12 @@ def make_town(people: int, *, name: str = "a town", secrets: Whole | None = None
 
 
 def secrets_of(people: pa.Table) -> Whole:
-    """The secret of each person, in the order of their numbers: to judge guesses by."""
+    """The secret of each of ``people``, in the order of their numbers: to judge guesses by."""
     return np.array(people["secret"].to_pylist(), dtype=np.int64)
 
 
 def guess_prior(people: pa.Table) -> float:
-    """How often the commoner secret is right, which takes no access."""
+    """How often the commoner secret of ``people`` is right, which takes no access."""
     share = float(secrets_of(people).mean())
     return max(share, 1 - share)
 

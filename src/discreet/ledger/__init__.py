@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from discreet.ledger.analysts import AccessKey, Analyst, Group, Policy
     from discreet.ledger.balance import Balance, EntityBalance
     from discreet.ledger.books import Record
-    from discreet.ledger.charges import Entry, Receipt, Request, State, Stored
+    from discreet.ledger.charges import About, Entry, Receipt, Request, State, Stored
     from discreet.ledger.checkpoint import Checkpoint, new_signing_key
     from discreet.ledger.copies import verify_export
     from discreet.ledger.ledger import Ledger
+    from discreet.ledger.people import People
     from discreet.ledger.verify import Verification
 
 _HOME = {
@@ -35,6 +36,7 @@ _HOME = {
     "Entry": "charges",
     "Ledger": "ledger",
     "Group": "analysts",
+    "People": "people",
     "Policy": "analysts",
     "Receipt": "charges",
     "Record": "books",
@@ -53,6 +55,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'discreet.ledger' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 __all__ = [
     "About",
     "AccessKey",
@@ -64,6 +70,7 @@ __all__ = [
     "Entry",
     "Group",
     "Ledger",
+    "People",
     "Policy",
     "Receipt",
     "Record",

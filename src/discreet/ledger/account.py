@@ -170,7 +170,12 @@ def _pick_usable(records: Iterable[Record], request: Request, *, shared: bool) -
 
 
 class Account:
-    """One dataset's account; all caps are checked and the charge inserted in one transaction."""
+    """One dataset's account; all caps are checked and the charge inserted in one transaction.
+
+    ``journal`` is the ledger's, ``dataset`` the name in it, ``space`` the blocks of its people;
+    ``former_budget`` is what could be lost until this account was opened, which recorded another.
+    Who may ask is kept by :class:`People`, whose methods are here, too.
+    """
 
     def __init__(
         self,
@@ -218,7 +223,7 @@ class Account:
     # --- charge, publish, burn ----------------------------------------------------------------
 
     def charge(self, request: Request) -> Receipt | Stored:
-        """Pay for a question, durably; or get what was paid for before, free; or be refused.
+        """Pay for ``request``, durably; or get what was paid for before, free; or be refused.
 
         Nothing was read when this returns: what is refused, and why, depends on
         public knowledge and on the account alone.
@@ -270,7 +275,7 @@ class Account:
         return self.standing().policy.shared_answers or payer == analyst
 
     def charge_all(self, requests: Sequence[Request]) -> list[Receipt | Stored]:
-        """Pay for several questions in one transaction: for all that are new, or for none.
+        """Pay for several ``requests`` in one transaction: for all that are new, or for none.
 
         Each is recorded, and found again, as a question of its own.
         """
@@ -315,11 +320,11 @@ class Account:
         )
 
     def preview(self, request: Request) -> str:
-        """What ``charge`` would do now: "stored", "resumed" or "admitted", or its refusal."""
+        """What ``charge(request)`` would do: "stored", "resumed" or "admitted", or its refusal."""
         return self.preview_all([request])[0]
 
     def preview_all(self, requests: Sequence[Request]) -> list[str]:
-        """What ``charge_all`` would do now with each, or its refusal."""
+        """What ``charge_all(requests)`` would do now with each, or its refusal."""
         for request in requests:
             admission.check_request(request)
         with self._journal.reading():
@@ -339,19 +344,22 @@ class Account:
             return [found[self._subject(request)] for request in requests]
 
     def check_access(self, analyst: str) -> None:
-        """Refuse strangers, those whose time is over, and a ledger that is behind."""
+        """Refuse strangers, those whose time is over, and a ledger that is behind.
+
+        ``analyst`` is the name of who asks.
+        """
         with self._journal.reading():
             standing = self.standing()
             admission.check_access(standing, analyst, self._journal.now())
             self._check_current(standing)
 
     def find(self, request: Request) -> str:
-        """Whether a question was paid for: "stored" or "resumed"; "admitted" if it is new."""
+        """Whether ``request`` was paid for: "stored" or "resumed"; "admitted" if it is new."""
         with self._journal.reading():
             return self._find_outcome(request)
 
     def recall(self, request: Request) -> Receipt | Stored | None:
-        """What :meth:`charge` would give for free, if it was paid for; nothing is paid here.
+        """What ``charge(request)`` would give for free, if it was paid for; nothing is paid here.
 
         An answer stays once it is stored: to show it, nobody has to be kept from writing.
         """
@@ -362,7 +370,8 @@ class Account:
     def is_for_all(self, request: Request) -> bool:
         """Whether everybody who may ask is shown the same answer to it, free, whatever they paid.
 
-        Answers are shared, and one stands where all look first (:meth:`_find_earlier`).
+        That is so of ``request`` where answers are shared, and one stands where all look first
+        (:meth:`_find_earlier`).
         """
         with self._journal.reading():
             if not self.standing().policy.shared_answers or request.once:
@@ -384,7 +393,8 @@ class Account:
     def publish(self, receipt: Receipt, answer: bytes, basis: str | None = None) -> bytes:
         """Store an answer, then return what is stored: the first publication is the only one.
 
-        ``basis`` names what it was computed from, where nobody can have changed that.
+        ``receipt`` is that of the charge; ``basis`` names what it was computed from, where nobody
+        can have changed that.
         """
         outcome = self._journal.write(partial(self._publish, receipt, answer, basis))
         if outcome is None:
@@ -412,7 +422,7 @@ class Account:
         return outcome
 
     def burn(self, receipt: Receipt) -> None:
-        """Close a charge that will have no answer; it stays spent.
+        """Close the charge of ``receipt``, which will have no answer; it stays spent.
 
         A charge that somebody else answered meanwhile stays answered.
         """
@@ -422,7 +432,7 @@ class Account:
                 self._close("burn", charge, {"charge": charge.sequence}, writer)
 
     def record_refusal(self, analyst: str, question: str, refusal: Refusal) -> None:
-        """Record that a question was refused; nothing is charged.
+        """Record that ``question`` of ``analyst`` was refused by ``refusal``; nothing is charged.
 
         The first of a kind whole, the others by their number: see :mod:`discreet.ledger.tally`.
         """
@@ -571,8 +581,10 @@ class Account:
     def find_sources(self, about: About, data_version: str, analyst: str) -> tuple[int, ...]:
         """Released answers that may tell what is asked, by their charges; the best of each kind.
 
-        Those that count the rows of some of its conditions, in groups that tell the others and
-        its own groups apart.  Only what this analyst may see.
+        ``about`` says which rows are asked about.
+
+        Those that count the rows of some of its conditions, in groups that tell the others and its
+        own groups apart. Only of data of ``data_version``, and what ``analyst`` may see.
         """
         with self._reading:
             self._catch_up()
@@ -580,12 +592,12 @@ class Account:
             return self._shelf.find(about, data_version, own)
 
     def find_basis(self, id: int) -> str | None:  # noqa: A002
-        """What the answer of a charge was computed from, if that is known for certain."""
+        """What the answer of the charge ``id`` was computed from, if that is known for certain."""
         outcome = self._journal.store.outcome(self._find_charge(id))
         return None if outcome is None else outcome.content.get("basis")
 
     def is_refined(self, id: int) -> bool:  # noqa: A002
-        """Whether another charge refines the answer of this one."""
+        """Whether another charge refines the answer of the charge ``id``."""
         with self._journal.reading():
             return id in self.standing().refined
 
@@ -595,13 +607,19 @@ class Account:
                 self._shelf.put(record, self.dataset)
 
     def list_unread(self, data_version: str) -> tuple[int, ...]:
-        """Answers about these data whose charges, of earlier versions, do not say of which rows."""
+        """Answers about these data whose charges, of earlier versions, do not say of which rows.
+
+        ``data_version`` is that of the data.
+        """
         with self._reading:
             self._catch_up()
             return tuple(self._shelf.unread.get(data_version, ()))
 
     def note_abouts(self, id: int, abouts: Sequence[About], data_version: str) -> None:  # noqa: A002
-        """What the answers of a charge turned out to be about; nothing that helps, if none."""
+        """What the answers of a charge turned out to be about; nothing that helps, if none.
+
+        ``id`` is the charge, ``abouts`` are the rows of its answers, on data of ``data_version``.
+        """
         with self._reading:
             found = self._shelf.unread.get(data_version, {}).pop(id, None)
             if found is not None and abouts:
@@ -610,7 +628,7 @@ class Account:
                 self._shelf.keep(id, analyst, {**content, "abouts": said})
 
     def find_chain(self, id: int) -> tuple[tuple[int, Loss], ...]:  # noqa: A002
-        """The charge of an answer and those of all that it refines, the first of them first."""
+        """The charge ``id`` of an answer and those of all that it refines, the first one first."""
         found: list[tuple[int, Loss]] = []
         number: int | None = id
         while number is not None:
@@ -622,7 +640,7 @@ class Account:
     # --- reading ------------------------------------------------------------------------------
 
     def answer(self, id: int) -> Stored:  # noqa: A002 (the word of receipts and transcripts)
-        """The answer that was paid for by a charge; a ``LookupError`` if there is none."""
+        """The answer that the charge ``id`` paid for; a ``LookupError`` if there is none."""
         outcome = self._journal.store.outcome(self._find_charge(id))
         if outcome is None or outcome.kind != "release":
             raise refusals.missing(f"charge {id} has no answer.")
@@ -677,7 +695,7 @@ class Account:
         return self.space if same else Space.from_identity(standing.space)
 
     def entry(self, id: int) -> Entry | None:  # noqa: A002
-        """One line of the transcript, by its number."""
+        """One line of the transcript, by its number ``id``."""
         record = self._journal.store.record(id)
         if record is None or record.dataset != self.dataset or record.kind not in _TRANSCRIPT_KINDS:
             return None
@@ -687,7 +705,10 @@ class Account:
     def transcript(
         self, analyst: str | None = None, *, before: int | None = None, limit: int | None = None
     ) -> tuple[Entry, ...]:
-        """Every question that was charged or refused: in order, or the newest first if limited."""
+        """Every question that was charged or refused: in order, or the newest first if limited.
+
+        Of ``analyst`` alone, if one is named; at most ``limit``, with numbers below ``before``.
+        """
         if analyst is not None:
             self.analyst(analyst)
         store = self._journal.store

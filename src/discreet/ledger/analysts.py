@@ -37,7 +37,7 @@ class Group:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Group:
-        """The group that was recorded."""
+        """The group that was recorded as ``found``."""
         return cls(from_json(found["limit"]), from_json(found["each"]))
 
 
@@ -85,7 +85,13 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Analyst:
-    """Somebody who may ask; ``limit`` is what they may cost any one person."""
+    """Somebody who may ask; ``limit`` is what they may cost any one person.
+
+    ``name`` is what they are called, ``role`` one of analyst, curator and auditor; after
+    ``expires``, or if ``disabled``, nothing is answered to them.  The common limit of ``group``
+    counts what they pay, too.  ``identity`` is who they are to the provider that they sign in with,
+    None for those who have keys only.
+    """
 
     name: str
     role: str = "analyst"
@@ -93,9 +99,7 @@ class Analyst:
     expires: datetime | None = None
     disabled: bool = False
     group: str | None = None
-    """Whose common limit counts what they pay, too."""
     identity: str | None = None
-    """Who they are to the provider that they sign in with; None for those who have keys only."""
 
     def to_json(self) -> dict[str, Any]:
         """The analyst as the ledger records them."""
@@ -111,7 +115,7 @@ class Analyst:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Analyst:
-        """The analyst that was recorded."""
+        """The analyst that was recorded as ``found``."""
         return cls(
             found["name"],
             found["role"],
@@ -125,7 +129,12 @@ class Analyst:
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """A key that opens the door for an analyst; the ledger knows its digest and its verifier."""
+    """A key that opens the door for an analyst; the ledger knows its digest and its verifier.
+
+    ``key_id`` is its public part, ``analyst`` whose it is and ``digest`` that of the whole; made at
+    ``at``, it opens nothing after ``expires`` or once ``revoked``.  ``verifier`` checks a proof of
+    the key (SCRAM); keys of earlier versions have none.
+    """
 
     key_id: str
     analyst: str
@@ -134,7 +143,6 @@ class AccessKey:
     at: datetime | None = None
     revoked: bool = False
     verifier: str | None = field(default=None, repr=False)
-    """What checks a proof of the key (SCRAM); keys of earlier versions have none."""
 
     def to_json(self) -> dict[str, Any]:
         """The key as the ledger records it."""
@@ -150,7 +158,7 @@ class AccessKey:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> AccessKey:
-        """The key that was recorded."""
+        """The key that was recorded as ``found``."""
         return cls(
             found["key_id"],
             found["analyst"],

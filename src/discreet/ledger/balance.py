@@ -28,6 +28,12 @@ _ALL_SPENT = Loss(
 class Balance:
     """What was spent under one budget: a dataset's, or an analyst's allocation.
 
+    ``dataset`` and ``analyst`` say whose, ``budget`` of what; ``space`` are the blocks, and
+    ``balances`` what was lost in each, in whole units. Behind an analyst's stand the dataset's own,
+    ``cap``, which always wins, and ``group``, what all of their group have spent of its common
+    limit, if it has one. ``entities`` is what people who may be in other datasets, too, have lost
+    in all of them.
+
     A budget holds for every block by itself: a block's balance is what its own people have lost.
     """
 
@@ -37,11 +43,8 @@ class Balance:
     space: Space
     balances: Balances
     cap: Balance | None = None
-    """The dataset's own balance, behind an analyst's: it always wins."""
     group: Balance | None = None
-    """What all analysts of an analyst's group have spent of its common limit, if it has one."""
     entities: tuple[EntityBalance, ...] = ()
-    """What people who may be in other datasets, too, have lost in all of them."""
 
     @property
     def spent(self) -> Loss:
@@ -49,12 +52,12 @@ class Balance:
         return self.block(self.fullest())
 
     def block(self, number: int) -> Loss:
-        """What was lost in one block."""
+        """What was lost in the block ``number``."""
         epsilon, rho, delta = (int(part) for part in self.balances[:, number])
         return _loss_of((epsilon, rho, delta))
 
     def share(self, number: int) -> float:
-        """How much of the budget one block has used, from 0 to 1; for drawing."""
+        """How much of the budget the block ``number`` has used, from 0 to 1; for drawing."""
         return float(self._shares()[number])
 
     def fullest(self) -> int:
@@ -74,7 +77,10 @@ class Balance:
         return shares
 
     def blocks(self, limit: int | None = None) -> Iterator[tuple[str, Loss, float]]:
-        """Blocks by name, with what was lost and the share of the budget; the fullest first."""
+        """Blocks by name, with what was lost and the share of the budget; the fullest first.
+
+        At most ``limit`` of them.
+        """
         shares = self._shares()
         order = np.argsort(-shares, kind="stable")
         for number in order[:limit].tolist():
@@ -126,7 +132,7 @@ class Balance:
         return max(Fraction(0), epsilon), rho
 
     def remaining(self, number: int | None = None) -> Remaining:
-        """What is left in one block, in counting questions; in the fullest, unless one is named."""
+        """What is left in the block ``number``, or else the fullest, in counting questions."""
         return self.budget.remaining(self.block(self.fullest() if number is None else number))
 
     def __repr__(self) -> str:
@@ -145,13 +151,15 @@ class Balance:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EntityBalance:
-    """What the people of an entity have lost in all datasets that are about them."""
+    """What the people of an entity have lost in all datasets that are about them.
+
+    ``total`` is for each block of one dataset what its people, of ``entity``, can have lost there
+    and elsewhere; ``parts`` the most that anybody can have lost in each dataset, in whole units.
+    """
 
     entity: str
     total: Balance
-    """For each block of one dataset: what its people can have lost there and elsewhere."""
     parts: Mapping[str, Units]
-    """The most that anybody can have lost in each dataset, in whole units."""
 
     @property
     def budget(self) -> Budget:

@@ -41,7 +41,13 @@ BEGINNING: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line of the ledger."""
+    """One line of the ledger.
+
+    ``sequence`` is its number, ``at`` its time, ``kind`` and ``body`` (JSON) are what it says of
+    ``dataset`` and ``analyst``; later records look it up by ``subject``: for a charge, which
+    question about which data. ``digest`` covers all of it and ``previous``, the digest of the
+    record before.
+    """
 
     sequence: int
     kind: str
@@ -49,7 +55,6 @@ class Record:
     dataset: str
     analyst: str
     subject: str
-    """What later records are looked up by: for a charge, which question about which data."""
     body: str
     previous: str
     digest: str

@@ -30,11 +30,21 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question that is to be paid for.
+    """A ``question`` of an ``analyst`` that is to be paid for, with the ``spend`` that they offer.
 
-    ``key`` says which question at which spend, and so at which loss about which area;
-    with ``data_version`` it says which answer.  ``area`` are the blocks whose people the
-    question can touch, and ``about`` says which rows it measures.
+    ``key`` says which question at which spend, and so at which loss about which area; with
+    ``data_version`` it says which answer. ``area`` are the blocks whose people the question can
+    touch, and ``about`` says which rows it measures; ``abouts`` are all rows that answers may be
+    looked for by, where there are several: of each question that is paid for together with others,
+    and of each condition of an aggregate. ``entities`` are those whose rows are read: nobody else's
+    can change the answer; None: anybody's may be.
+
+    ``parent`` is the charge of the answer that it refines, whose noise it shares; of each answer
+    one may. ``basis`` is what both are computed from, where it is known for certain that nobody has
+    changed it. ``former``: its price is one of the past; what was paid for is found, and nothing is
+    charged. ``formerly`` is what the same sources were called when rows were chosen otherwise; what
+    was paid for then is not paid for again. ``once``: a run that has halted is found as it ended,
+    and not paid for anew.
     """
 
     analyst: str
@@ -46,21 +56,12 @@ class Request:
     area: Area
     about: About | None = None
     abouts: tuple[About, ...] = ()
-    """All rows that answers may be looked for by, where there are several: of each question that
-    is paid for together with others, and of each condition of an aggregate."""
     parent: int | None = None
-    """The charge of the answer that it refines, whose noise it shares; of each answer one may."""
     basis: str | None = None
-    """What both are computed from, where it is known for certain that nobody has changed it."""
     entities: frozenset[str] | None = None
-    """Whose rows are read: nobody else's can change the answer.  None: anybody's may be."""
     former: bool = False
-    """Whether its price is one of the past: what was paid for is found, and nothing is charged."""
     formerly: str | None = None
-    """What the same sources were called when rows were chosen otherwise; what was paid for then is
-    not paid for again."""
     once: bool = False
-    """Whether a run that has halted is found as it ended, and not paid for anew."""
 
 
 HALTED = "halted"
@@ -69,21 +70,27 @@ HALTED = "halted"
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The proof that a question is paid for; ``id`` is the number of the charge."""
+    """The proof that a question is paid for; ``id`` is the number of the charge.
+
+    ``analyst`` pays ``loss`` for data of ``data_version``; ``resumed`` if it was paid for before,
+    by an asker who never saw an answer. ``parent`` is the charge of the answer that it refines:
+    paid was the difference, and no more is due.
+    """
 
     id: int
     analyst: str
     loss: Loss
     data_version: str
     resumed: bool = False
-    """Whether it was paid for before, by an asker who never saw an answer."""
     parent: int | None = None
-    """The charge of the answer that it refines: paid was the difference, and no more is due."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An answer that was paid for and published; showing it again is free."""
+    """An answer that was paid for and published; showing it again is free.
+
+    ``answer`` is as it was published, for the charge ``id``.
+    """
 
     id: int
     answer: bytes
@@ -102,7 +109,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a transcript: a charge and what became of it, or a refusal."""
+    """One line of a transcript: a charge and what became of it, or a refusal.
+
+    ``analyst`` asked ``question`` ``at`` that time and offered ``spend``; ``loss`` is what it cost,
+    None of a refusal, whose ``code`` is told, and ``state`` what became of it. ``id`` is its
+    number. ``count`` is how many refusals it stands for; more than one, and their questions were
+    not kept.
+    """
 
     id: int
     at: datetime
@@ -112,6 +125,4 @@ class Entry:
     loss: Loss | None
     state: State
     code: str = ""
-    """The code of a refusal."""
     count: int = 1
-    """How many refusals it stands for; more than one, and their questions were not kept."""

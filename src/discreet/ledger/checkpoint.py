@@ -32,10 +32,14 @@ _SAID = ("ledger", "sequence", "digest", "at", "public_key")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The number and digest of the last record, signed."""
+    """The number and digest of the last record, signed.
+
+    ``ledger`` is the ledger's own name, drawn at random when it began; ``sequence`` and ``digest``
+    are the record's, written ``at`` that time; ``signature`` is by the key of which ``public_key``
+    is the public part.
+    """
 
     ledger: str
-    """The ledger's own name, drawn at random when it began."""
     sequence: int
     digest: str
     at: str
@@ -44,7 +48,7 @@ class Checkpoint:
 
     @classmethod
     def sign(cls, ledger: str, last: Record, key: SigningKey) -> Checkpoint:
-        """A checkpoint of the ledger as of ``last``."""
+        """A checkpoint of ``ledger`` as of ``last``, signed with ``key``."""
         private = load_signing_key(key)
         public = private.public_key().public_bytes_raw().hex()
         unsigned = cls(ledger, last.sequence, last.digest, last.at, public, "")
@@ -83,7 +87,7 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, found: object) -> Checkpoint:
-        """The checkpoint of a file; refused unless its signature is genuine."""
+        """The checkpoint ``found`` in a file; refused unless its signature is genuine."""
         if (
             isinstance(found, dict)
             and set(found) == set(cls.__slots__)

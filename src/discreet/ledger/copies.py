@@ -77,10 +77,10 @@ def _write_whole(file: Path, fill: Callable[[TextIO], None]) -> None:
 def verify_export(
     file: Path, *, checkpoint: Path | None = None, public_key: str | None = None
 ) -> Verification:
-    """Check an exported log, without the database.
+    """Check the exported log ``file``, without the database.
 
-    Against a checkpoint that the auditor was given, a log that was cut short
-    or rewritten is found out.
+    ``public_key`` is whose signature checkpoints must have. Against a ``checkpoint`` that the
+    auditor was given, a log that was cut short or rewritten is found out.
     """
     from discreet.ledger.verify import verify_records  # not when an account is opened
 

@@ -24,7 +24,10 @@ ROLES = (CURATOR, "analyst", AUDITOR)
 
 
 class People:
-    """The people of one dataset; every change is a record of its log."""
+    """The people of one dataset; every change is a record of its log.
+
+    ``journal`` is the ledger's, ``dataset`` the name in it. An account has these methods, too.
+    """
 
     def __init__(self, journal: Journal, dataset: str) -> None:
         self._journal = journal
@@ -45,7 +48,10 @@ class People:
         group: str | None = None,
         identity: str | None = None,
     ) -> Analyst:
-        """Let somebody ask; ``limit`` is what they may cost any one person.
+        """Let somebody called ``name`` ask; ``limit`` is what they may cost any one person.
+
+        ``role`` is one of analyst, curator and auditor; after ``expires`` nothing is answered to
+        them.
 
         What the analysts of a ``group`` pay counts for its common limit, too.  ``identity`` is
         whom a provider that they sign in with knows them as.
@@ -73,11 +79,17 @@ class People:
         return analyst
 
     def limit_analyst(self, name: str, limit: Budget | None) -> Analyst:
-        """Change what an analyst may cost any one person; what was spent stays spent."""
+        """Change the ``limit`` of the analyst ``name``: what they may cost any one person.
+
+        What was spent stays spent.
+        """
         return self._change_analyst(name, limit=limit)
 
     def move_analyst(self, name: str, group: str | None) -> Analyst:
-        """Put an analyst into a group, or into none; what was spent stays spent where it was."""
+        """Put the analyst ``name`` into ``group``, or into none.
+
+        What was spent stays spent where it was.
+        """
         return self._change_analyst(name, group=group)
 
     def _check_group(self, group: str | None, standing: Standing) -> None:
@@ -89,7 +101,7 @@ class People:
             )
 
     def disable_analyst(self, name: str) -> Analyst:
-        """Let an analyst ask no more; what they paid for stays recorded."""
+        """Let the analyst ``name`` ask no more; what they paid for stays recorded."""
         return self._change_analyst(name, disabled=True)
 
     def _change_analyst(self, name: str, **change: Any) -> Analyst:
@@ -104,12 +116,12 @@ class People:
         return analyst
 
     def analyst(self, name: str) -> Analyst:
-        """One analyst, or a refusal."""
+        """The analyst ``name``, or a refusal."""
         with self._journal.reading():
             return self.find(name)
 
     def find(self, name: str) -> Analyst:
-        """The same, for who reads or writes already."""
+        """The analyst ``name``, for who reads or writes already."""
         found = self._standing().analysts.get(name)
         if found is None:
             raise admission.unknown_analyst(name)
@@ -131,7 +143,11 @@ class People:
         expires: datetime | None = None,
         verifier: str | None = None,
     ) -> AccessKey:
-        """Record the digest of an analyst's key, and what checks a proof of it."""
+        """Record the ``digest`` of an ``analyst``'s key, and what checks a proof of it.
+
+        ``key_id`` is its public part, ``verifier`` what checks the proof; after ``expires`` it
+        opens nothing.
+        """
         key = AccessKey(key_id, analyst, digest, assume_utc(expires), verifier=verifier)
         with self._journal.writing() as writer:
             self.find(analyst)
@@ -141,7 +157,7 @@ class People:
         return replace(key, at=record.time)
 
     def replace_key(self, old: str, key: AccessKey) -> bool:
-        """Put a key in the place of another, in one transaction; False if that is gone already.
+        """Put ``key`` in the place of ``old``, in one transaction; False if that is gone already.
 
         Of two who replace the same key at once, one is too late: one key never becomes two.
         """
@@ -156,7 +172,7 @@ class People:
         return True
 
     def revoke_key(self, key_id: str) -> None:
-        """Make a key open nothing any more."""
+        """Make the key ``key_id`` open nothing any more."""
         with self._journal.writing() as writer:
             key = self._standing().keys.get(key_id)
             if key is None:
@@ -169,12 +185,12 @@ class People:
                 writer.append("revoke", content, dataset=self._dataset, analyst=key.analyst)
 
     def key(self, key_id: str) -> AccessKey | None:
-        """One key, by its public part."""
+        """One key, by its public part ``key_id``."""
         with self._journal.reading():
             return self._standing().keys.get(key_id)
 
     def holder(self, key_id: str) -> tuple[AccessKey | None, Analyst | None]:
-        """One key, by its public part, and whose it is."""
+        """One key, by its public part ``key_id``, and whose it is."""
         with self._journal.reading():
             standing = self._standing()
             found = standing.keys.get(key_id)

@@ -32,14 +32,17 @@ _MOST_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found; ``str`` says it in words."""
+    """What was found; ``str`` says it in words.
+
+    Of so many ``records``, with ``charges`` and ``releases`` among them, ``head`` is the digest of
+    the last, ``problems`` says in words what is wrong, and ``checkpoints`` how many agree with the
+    log.
+    """
 
     records: int
     head: str
-    """The digest of the last record."""
     problems: tuple[str, ...]
     checkpoints: int
-    """How many checkpoints agree with the log."""
     charges: int
     releases: int
 

@@ -12,7 +12,7 @@ from discreet.local.direct import Direct
 from discreet.local.frequencies import Estimate, Frequencies, norm_sub
 from discreet.local.hadamard import Hadamard
 from discreet.local.hashed_sets import HashedSets
-from discreet.local.hashing import LocalHashing
+from discreet.local.hashing import LocalHashing, code_of_text
 from discreet.local.heavy import Found, HeavyHitters
 from discreet.local.itemsets import ItemCounts, ItemSets
 from discreet.local.mean import HybridMean, OneBitMean, PiecewiseMean
@@ -46,5 +46,6 @@ __all__ = [
     "Tables",
     "Unary",
     "best",
+    "code_of_text",
     "norm_sub",
 ]

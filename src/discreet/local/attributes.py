@@ -32,6 +32,9 @@ STRATEGIES = ("sample", "split", "pairs")
 class Attributes:
     """Report on several attributes for one price.
 
+    ``domains`` are the numbers of answers of each attribute, k in all; ``strategy`` is one of the
+    three below, and the report costs ``epsilon``.
+
     Definition:
         ``split``: every attribute is reported with epsilon / k.  ``sample``: one
         attribute, drawn uniformly, is reported with all of epsilon.  ``pairs``: two
@@ -137,6 +140,8 @@ class Attributes:
     def release(self, value: Any) -> Any:
         """The report of one respondent (a row), or of each one in a table of answers.
 
+        ``value`` has one whole number for each attribute, in a row or in rows.
+
         Reports of ``split`` are rows; of the others, one number each.
         """
         one = np.ndim(value) == 1
@@ -154,7 +159,7 @@ class Attributes:
         return int(reports[0]) if one else reports
 
     def law(self, value: Any) -> Law:
-        """The exact law of one respondent's report."""
+        """The exact law of the report of one respondent with the row of answers ``value``."""
         answers = self._answers(self._rows([value]))
         laws = [o.law(int(a[0])) for o, a in zip(self.oracles, answers, strict=True)]
         if self.strategy == "split":
@@ -173,9 +178,9 @@ class Attributes:
     def variance(self, *, respondents: int, attributes: Sequence[int], share: Exact = 0) -> float:
         """Of the estimated share of those with one answer, or with an answer to each of two.
 
-        ``share`` of the respondents have it.  Exact, given that each attribute or pair was drawn by
-        its equal part of them; of two with ``split``, the most that it can be, whoever else has one
-        of the two answers.
+        ``attributes`` are the places of the one or the two; ``share`` of the ``respondents`` have
+        the answer. Exact, given that each attribute or pair was drawn by its equal part of them; of
+        two with ``split``, the most that it can be, whoever else has one of the two answers.
         """
         n = whole(respondents, name="respondents", least=1)
         f = proportion(share, name="share", closed=True)
@@ -214,7 +219,7 @@ class Attributes:
         return self.oracles[places[0]]
 
     def estimate(self, reports: Any) -> Tables:
-        """Tables of single attributes and of two."""
+        """Tables of single attributes and of two, from the ``reports``."""
         if self.strategy != "split":
             parts = divide(reports, self.oracles)
             return Tables(self, sum(map(len, parts)), tuple(parts))
@@ -229,12 +234,15 @@ class Attributes:
 
 @dataclass(frozen=True)
 class Joint:
-    """Estimated shares of the respondents for two attributes together."""
+    """Estimated shares of the respondents for two attributes together.
+
+    ``shares`` and their ``standard_errors`` have a row for each answer of the first and a column
+    for each of the second; so many ``respondents`` reported.
+    """
 
     shares: Doubles
     standard_errors: Doubles
     respondents: int
-    """How many reports it was estimated from."""
 
     def consistent(self) -> Doubles:
         """The closest shares that are not negative and add up to 1."""
@@ -243,7 +251,10 @@ class Joint:
         return postprocess.simplex(self.shares.reshape(-1), total=1.0).reshape(self.shares.shape)
 
     def correlation(self, first: ArrayLike | None = None, second: ArrayLike | None = None) -> float:
-        """Of two numbers that the answers stand for; their places unless said otherwise."""
+        """Of two numbers that the answers stand for; their places unless said otherwise.
+
+        ``first`` and ``second`` are these numbers, one for each answer.
+        """
         table = self.consistent()
         x, y = (
             np.arange(size, dtype=np.float64) if values is None else np.asarray(values, np.float64)
@@ -258,20 +269,24 @@ class Joint:
 
 @dataclass(frozen=True)
 class Tables:
-    """What the reports on several attributes say."""
+    """What the reports on several attributes say.
+
+    ``attributes`` made the reports of so many ``respondents``; ``columns`` are these, divided by
+    the attribute or the pair that they are about.
+    """
 
     attributes: Attributes
     respondents: int
     columns: tuple[Integers, ...]
 
     def table(self, place: int) -> Frequencies:
-        """The frequencies of one attribute, among those who reported on it."""
+        """The frequencies of the attribute at ``place``, among those who reported on it."""
         if self.attributes.strategy == "pairs":
             raise _no_table()
         return self.attributes.oracles[place].estimate(self.columns[place])
 
     def joint(self, one: int, other: int) -> Joint:
-        """The shares of the respondents for two attributes together, without bias."""
+        """The shares of the respondents for the attributes ``one`` and ``other``, without bias."""
         attributes = self.attributes
         if attributes.strategy == "sample":
             raise _no_joint()

@@ -32,13 +32,17 @@ _ALIKE = Fraction(1, 10**6)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The randomizer that was chosen, why, and what the others would have done."""
+    """The randomizer that was chosen, why, and what the others would have done.
+
+    ``table`` has for each that could have been chosen, for so many ``respondents``, its name, its
+    error and the bits of a report; ``randomizer`` is the chosen one and ``why`` the reason in
+    words.
+    """
 
     randomizer: FrequencyOracle
     respondents: int
     why: str
     table: tuple[tuple[str, float, int], ...]
-    """For each that could have been chosen: its name, its error and the bits of a report."""
 
     def __str__(self) -> str:
         return f"{self.randomizer!r}: {self.why}"
@@ -47,8 +51,9 @@ class Choice:
 def best(domain: int, epsilon: Exact, n: int, *, most_bits: int = _MOST_BITS) -> Choice:
     """The frequency oracle of least error for ``domain`` answers and ``n`` respondents.
 
-    Among the oracles whose report has at most ``most_bits`` bits, the one whose squared errors,
-    added over all answers, are least, whatever the truth is; of equals the shortest report.
+    Among the oracles at ``epsilon`` whose report has at most ``most_bits`` bits, the one whose
+    squared errors, added over all answers, are least, whatever the truth is; of equals the shortest
+    report.
 
     >>> best(4, 1, 10_000).randomizer
     Direct(4, epsilon=1)

@@ -40,6 +40,8 @@ CREATE TABLE page (sha256 TEXT NOT NULL);
 class Collection:
     """A directory with a survey, its page, the tokens to hand out, and the reports.
 
+    ``directory`` is where it is.
+
     A report is stored with its token's use in one transaction: a token counts once, and a
     report that was accepted is not lost.
     """
@@ -84,7 +86,10 @@ class Collection:
     def new(
         cls, survey: Survey, directory: Path, *, tokens: int, endpoint: str = "report"
     ) -> Collection:
-        """Begin a survey: the page, ``tokens`` tokens to hand out, no reports."""
+        """Begin ``survey`` in ``directory``: the page, ``tokens`` tokens to hand out, no reports.
+
+        ``endpoint`` is where the page sends reports to.
+        """
         count = whole(tokens, name="tokens", least=1)
         page = answer_page(survey, endpoint=endpoint)
         try:
@@ -127,7 +132,7 @@ class Collection:
         return (self.directory / TOKENS).read_text(encoding="utf-8").split()
 
     def receive(self, token: str, report: Any) -> None:
-        """Store one report, once for each token; refused reports leave the token unused."""
+        """Store one ``report``, once for each ``token``; refused reports leave the token unused."""
         self.survey.check(report)
         with self._open() as found:
             found.execute("BEGIN IMMEDIATE")

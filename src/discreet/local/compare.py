@@ -16,17 +16,19 @@ from discreet.mechanisms import Laplace
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Margins of a count, centrally and locally, at one price."""
+    """Margins of a count, centrally and locally, at one price.
+
+    Of one of ``categories`` answers, at ``epsilon``, with so many ``respondents``: ``central`` is
+    the margin from a curator whom everybody trusts, ``local`` that from reports of ``randomizer``;
+    so many as ``needed`` give the local share the margin that the central one has.
+    """
 
     categories: int
     epsilon: Fraction
     respondents: int
     central: float
-    """The margin of one count from a curator whom everybody trusts."""
     local: float
-    """The margin of the same count from randomised reports."""
     needed: int
-    """So many respondents give the local share the margin that the central one has."""
     randomizer: str
 
     def to_json(self) -> dict[str, Any]:
@@ -44,6 +46,9 @@ class Comparison:
 
 def compare(domain: int, epsilon: Exact, n: int, *, beta: Exact = "0.05") -> Comparison:
     """What trusting nobody costs: margins of a count of an average answer, and n needed.
+
+    ``domain`` is how many answers there are, ``n`` how many respondents; each pays ``epsilon``, and
+    margins hold except with probability ``beta``.
 
     >>> found = compare(5, 1, 10_000)
     >>> found.central, round(found.local), found.needed > 10**6

@@ -20,6 +20,8 @@ from discreet.mechanisms import TwoCoinResponse
 class Direct(FrequencyOracle):
     """Report the answer itself, or another one.
 
+    The answers are 0 ... d - 1 for d = ``categories``, and a report costs ``epsilon``.
+
     Definition:
         M(x) = x with probability r / (r + d - 1), and each other answer with
         probability 1 / (r + d - 1), where r <= e**epsilon are the rational odds.
@@ -73,24 +75,24 @@ class Direct(FrequencyOracle):
         return (self.categories - 1).bit_length()
 
     def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one respondent's report: rational."""
+        """The exact law of the report of one respondent whose answer is ``value``: rational."""
         return self.response.law(self.code(value))
 
     def randomize(self, codes: Integers) -> NDArray[Any]:
-        """The truth is kept by a coin; another answer is drawn in any case."""
+        """Of each of ``codes`` the truth is kept by a coin; another answer is drawn in any case."""
         reports: Integers = self.response.release(codes)
         return reports
 
     def check(self, reports: Any) -> NDArray[Any]:
-        """A report is an answer."""
+        """The ``reports``, each of which is an answer."""
         return check_whole(self, reports, below=self.categories)
 
     def support(self, reports: Any) -> Integers:
-        """How often each answer was reported."""
+        """How often each answer is among ``reports``."""
         return np.bincount(reports, minlength=self.categories).astype(np.int64)
 
     def indicator(self, reports: Integers) -> NDArray[np.bool_]:
-        """For each report, whether it supports each answer."""
+        """For each of ``reports``, whether it supports each answer."""
         return np.asarray(reports[:, None] == np.arange(self.categories))
 
     @property
@@ -99,7 +101,7 @@ class Direct(FrequencyOracle):
         return True
 
     def query_reach(self, weights: Doubles) -> float:
-        """A report moves a query by one weight instead of another."""
+        """A report moves a query by one of its ``weights`` instead of another."""
         return float(np.ptp(weights)) / float(self.inside - self.outside)
 
 

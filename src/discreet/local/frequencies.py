@@ -28,7 +28,11 @@ Integers = NDArray[np.int64]
 
 
 class Estimate(NamedTuple):
-    """A number estimated without bias, its standard error, and ends that hold."""
+    """A number estimated without bias, its standard error, and ends that hold.
+
+    ``value`` is the number, ``standard_error`` how far it is off in the root mean square, and the
+    truth lies between ``low`` and ``high`` but for the chance that was asked for.
+    """
 
     value: float
     standard_error: float
@@ -44,6 +48,9 @@ class Estimate(NamedTuple):
 @dataclass(frozen=True)
 class Frequencies:
     """Estimated numbers of respondents for each answer.
+
+    ``oracle`` made the reports of so many ``respondents``; ``support`` has for each answer how many
+    of them support it.
 
     ``values`` are unbiased and may be negative; ``consistent`` repairs that.
 
@@ -61,7 +68,6 @@ class Frequencies:
     oracle: FrequencyOracle
     respondents: int
     support: Integers
-    """For each answer, how many reports support it."""
 
     @cached_property
     def values(self) -> Doubles:
@@ -89,7 +95,10 @@ class Frequencies:
         return self.oracle.covariance(self.plausible)
 
     def interval(self, category: int, *, beta: Exact = "0.05") -> tuple[int, int]:
-        """Ends between which the true number lies, except with probability ``beta``; exact."""
+        """Ends between which the true number lies, except with probability ``beta``; exact.
+
+        It is the number of respondents whose answer is ``category``.
+        """
         place = self._place(category)
         return interval(
             int(self.support[place]),
@@ -100,12 +109,12 @@ class Frequencies:
         )
 
     def intervals(self, *, beta: Exact = "0.05", together: bool = False) -> list[tuple[int, int]]:
-        """One for each answer; ``together``: all hold at once, except with probability beta."""
+        """One for each answer, except with probability ``beta``; ``together``: all hold at once."""
         chance = proportion(beta, name="beta") / (self.support.size if together else 1)
         return [self.interval(place, beta=chance) for place in range(self.support.size)]
 
     def count(self, subset: Collection[int], *, beta: Exact = "0.05") -> Estimate:
-        """How many respondents have an answer in ``subset``."""
+        """How many respondents have an answer in ``subset``; ends hold except with ``beta``."""
         places = {self._place(one) for one in subset}
         weights = np.zeros(self.support.size)
         weights[list(places)] = 1.0
@@ -119,7 +128,7 @@ class Frequencies:
     def query(self, weights: ArrayLike, *, beta: Exact = "0.05") -> Estimate:
         """The sum of ``weights[v]`` over the respondents, v their answers; Bernstein's margin.
 
-        The margin holds for every truth and every n.
+        The margin holds for every truth and every n, except with probability ``beta``.
         """
         w = np.asarray(weights, dtype=np.float64)
         if w.shape != self.support.shape or not np.isfinite(w).all():
@@ -141,6 +150,8 @@ class Frequencies:
 
     def consistent(self, method: str = "shrunk") -> Doubles:
         """Numbers that could be true: ``shrunk``, ``simplex``, ``nonnegative`` or ``norm-sub``.
+
+        ``method`` says which of these.
 
         ``nonnegative`` replaces negative numbers by 0; ``norm-sub`` subtracts one number from
         all and replaces by 0 until the total is right, which is the projection ``simplex``,
@@ -182,7 +193,10 @@ class Frequencies:
         return postprocess.simplex(means, total=float(self.respondents))
 
     def top(self, count: int, *, beta: Exact = "0.05") -> list[tuple[int, Estimate]]:
-        """The ``count`` answers with the largest estimates, all intervals at once."""
+        """The ``count`` answers with the largest estimates, all intervals at once.
+
+        All of these hold together except with probability ``beta``.
+        """
         k = whole(count, name="count", least=1)
         places = np.argsort(-self.values, kind="stable")[:k].tolist()
         # Which answers these are depends on the reports: every answer pays its share of beta.

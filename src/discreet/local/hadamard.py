@@ -19,6 +19,8 @@ from discreet.noise import bernoulli, uniform_below
 class Hadamard(FrequencyOracle):
     """Report a column of the Hadamard matrix, more often one where your answer's row is +1.
 
+    The answers are 0 ... d - 1 for d = ``categories``, and a report costs ``epsilon``.
+
     Definition:
         With D the least power of two above d, row x + 1 of the D x D matrix is +1
         in D / 2 columns.  M(x) is uniform over them with probability r / (r + 1),
@@ -68,7 +70,10 @@ class Hadamard(FrequencyOracle):
         return self.inside / 2, Fraction(1, 4)
 
     def tie_together(self, counts: Doubles) -> Doubles:
-        """The row v ^ w is the product of the rows v and w."""
+        """The row v ^ w is the product of the rows v and w.
+
+        ``counts`` are the numbers of respondents with each answer.
+        """
         padded = np.zeros(self.columns)
         padded[1 : self.categories + 1] = counts
         rows = np.arange(1, self.categories + 1)
@@ -86,7 +91,7 @@ class Hadamard(FrequencyOracle):
         return self.columns.bit_length() - 1
 
     def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one respondent's report: rational."""
+        """The exact law of the report of one respondent whose answer is ``value``: rational."""
         row, half = self.code(value) + 1, Fraction(self.columns, 2)
         return FiniteLaw.exact(
             (column, (self.inside if _even(row & column) else 1 - self.inside) / half)
@@ -94,7 +99,7 @@ class Hadamard(FrequencyOracle):
         )
 
     def randomize(self, codes: Integers) -> NDArray[Any]:
-        """A uniform column; a coin says which sign it is to have, and one bit makes it so."""
+        """A uniform column for each of ``codes``; a coin says its sign, and one bit makes it so."""
         rows = codes + 1
         columns = uniform_below(self.columns, codes.size)
         plus = bernoulli(self.inside, codes.size)
@@ -103,17 +108,17 @@ class Hadamard(FrequencyOracle):
         return columns ^ np.where(wrong, rows & -rows, 0)
 
     def check(self, reports: Any) -> NDArray[Any]:
-        """A report is a column."""
+        """The ``reports``, each of which is a column."""
         return check_whole(self, reports, below=self.columns)
 
     def support(self, reports: Any) -> Integers:
-        """The number of reports in the columns of each row, by the fast transform."""
+        """The number of ``reports`` in the columns of each row, by the fast transform."""
         sums = transform(np.bincount(reports, minlength=self.columns).astype(np.int64))
         found: Integers = (len(reports) + sums[1 : self.categories + 1]) // 2
         return found
 
     def indicator(self, reports: Integers) -> NDArray[np.bool_]:
-        """For each report, whether it supports each answer."""
+        """For each of ``reports``, whether it supports each answer."""
         rows = np.arange(1, self.categories + 1)
         return np.asarray(np.bitwise_count(reports[:, None] & rows) & 1 == 0)
 

@@ -25,6 +25,8 @@ _ALIKE = Fraction(1, 10**6)
 class HashedSets(LocalHashing):
     """Report a public hash function drawn at random, and some hashes, more often with your own.
 
+    The answers are numbered from 0, below ``categories``, and a report costs ``epsilon``.
+
     Definition:
         As :class:`LocalHashing`, with a prime g and a key s; reported are k = ``size``
         consecutive hashes a, a + 1, ... mod g, by their first.  A first a has probability
@@ -127,7 +129,7 @@ class HashedSets(LocalHashing):
         return [self.inside / k] * k, (1 - self.inside) / (g - k)
 
     def randomize(self, codes: Integers) -> NDArray[Any]:
-        """A fresh key for each respondent, then a set with the hash or one without.
+        """A fresh key for each of ``codes``, then a set with the hash or one without.
 
         Both are drawn, whatever the coin says: how long it takes says nothing.
         """

@@ -31,6 +31,8 @@ TEXT_BITS = 40
 class LocalHashing(FrequencyOracle):
     """Report a public hash function drawn at random, and the answer's hash, randomised.
 
+    The answers are numbered from 0, below ``categories``, and a report costs ``epsilon``.
+
     Definition:
         An answer is written as m digits of base g, g a prime near r + 1.  A key s of m
         digits is drawn uniformly; h = s . x mod g is reported by randomized
@@ -107,7 +109,10 @@ class LocalHashing(FrequencyOracle):
         return np.where(np.arange(self.buckets) < 2, 0.0, chance)
 
     def tie_together(self, counts: Doubles) -> Doubles:
-        """What answers on the line through two others add to how these are supported."""
+        """What answers on the line through two others add to how these are supported.
+
+        ``counts`` are the numbers of respondents with each answer.
+        """
         g, d = self.buckets, len(counts)
         digits = self.digits_of(np.arange(d))
         powers = g ** np.arange(self.digits)
@@ -131,7 +136,7 @@ class LocalHashing(FrequencyOracle):
         return (self.keys * self.buckets - 1).bit_length()
 
     def digits_of(self, numbers: Integers) -> Integers:
-        """Digits of base g, the lowest first, in the last axis."""
+        """The digits of base g of ``numbers``, the lowest first, in the last axis."""
         rest = np.asarray(numbers, dtype=np.int64)
         out = np.empty((*rest.shape, self.digits), dtype=np.int64)
         for place in range(self.digits):
@@ -139,7 +144,7 @@ class LocalHashing(FrequencyOracle):
         return out
 
     def hash(self, keys: Integers, codes: Integers) -> Integers:
-        """s . x mod g for each pair of a key and an answer."""
+        """s . x mod g for each pair of a key s of ``keys`` and an answer x of ``codes``."""
         total = np.zeros(np.broadcast_shapes(keys.shape, codes.shape), dtype=np.int64)
         g = self.buckets
         for _ in range(self.digits):
@@ -148,10 +153,10 @@ class LocalHashing(FrequencyOracle):
         return total % g
 
     def law(self, value: Any, *, hash_key: int | None = None) -> FiniteLaw:
-        """The exact law of one report; with ``hash_key``, given that this key was drawn.
+        """The exact law of the report of one whose answer is ``value``.
 
-        Keys are uniform, whatever the answer is.  Without one, all reports of a family that can be
-        listed.
+        With ``hash_key``, given that this key was drawn. Keys are uniform, whatever the answer is.
+        Without one, all reports of a family that can be listed.
         """
         keys = self._list_keys(hash_key)
         named, other = self._place_masses
@@ -188,17 +193,17 @@ class LocalHashing(FrequencyOracle):
         return range(self.keys)
 
     def randomize(self, codes: Integers) -> NDArray[Any]:
-        """A fresh key for each respondent, then randomized response over the hash."""
+        """A fresh key for each of ``codes``, then randomized response over the hash."""
         keys = uniform_below(self.keys, codes.size)
         reports: Integers = keys * self.buckets + self.response.release(self.hash(keys, codes))
         return reports
 
     def check(self, reports: Any) -> NDArray[Any]:
-        """A report is a key and a hash."""
+        """The ``reports``, each of which is a key and a hash."""
         return check_whole(self, reports, below=self.keys * self.buckets)
 
     def support(self, reports: Any) -> Integers:
-        """For each answer, the reports whose hash is that of the answer under their key."""
+        """For each answer, the ``reports`` whose hash is that of the answer under their key."""
         if self.categories > _MOST_LISTED:
             raise InvalidParameter(
                 "P2",
@@ -209,7 +214,7 @@ class LocalHashing(FrequencyOracle):
         return self.support_of(reports, np.arange(self.categories))
 
     def support_of(self, reports: Any, candidates: Any) -> Integers:
-        """How many reports support each of the candidates."""
+        """How many of ``reports`` support each of the ``candidates``."""
         checked = self.check(reports)
         wanted = self.digits_of(np.asarray(candidates, dtype=np.int64)).astype(np.float32).T
         if self.keys <= len(checked):
@@ -220,7 +225,7 @@ class LocalHashing(FrequencyOracle):
         return total
 
     def indicator(self, reports: Integers) -> NDArray[np.bool_]:
-        """For each report, whether it supports each answer."""
+        """For each of ``reports``, whether it supports each answer."""
         every = self.digits_of(np.arange(self.categories)).astype(np.float32).T
         return self._find_supported(np.asarray(reports), every)
 
@@ -262,7 +267,7 @@ def count_digits(base: int, categories: int) -> int:
 
 
 def code_of_text(text: str, *, key: bytes) -> int:
-    """The number below 2**40 that stands for a text, by a hash with a public key.
+    """The number below 2**40 that stands for ``text``, by a hash with a public ``key``.
 
     >>> code_of_text("lung", key=b"survey 7") == code_of_text("lung", key=b"survey 7") < 2**40
     True

@@ -27,7 +27,10 @@ _MOST_LENGTH = 2**10  # reports of 53 bits of each length, in whole numbers of 6
 
 
 class Found(NamedTuple):
-    """A frequent text: how many respondents have it, and between which ends."""
+    """A frequent text: how many respondents have it, and between which ends.
+
+    ``text`` is had by about ``value`` of them, from ``low`` to ``high``.
+    """
 
     text: str
     value: float
@@ -38,6 +41,9 @@ class Found(NamedTuple):
 @dataclass(frozen=True, init=False, repr=False)
 class HeavyHitters:
     """Report one beginning of a text, of a length drawn at random, by local hashing.
+
+    Texts are made of the letters of ``alphabet``; ``key`` is public, and a report costs
+    ``epsilon``.
 
     Definition:
         A respondent draws a length j = 1 ... ``length`` uniformly and reports the
@@ -61,11 +67,11 @@ class HeavyHitters:
 
     Example:
         >>> words = HeavyHitters(length=4, epsilon=4, key=b"survey 7")
-        >>> reports = words.release(["lung"] * 3000 + ["skin"] * 2000 + ["eye"] * 2500)
+        >>> reports = words.release(["lung"] * 5000 + ["skin"] * 500 + ["eye"] * 2500)
         >>> [found.text for found in words.find(reports, count=2)]
         ['lung', 'eye']
-        >>> round(words.variance(respondents=7500, count=2500) ** 0.5)
-        131
+        >>> round(words.variance(respondents=8000, count=2500) ** 0.5)
+        133
     """
 
     length: int
@@ -122,7 +128,7 @@ class HeavyHitters:
         return (self.length - 1).bit_length() + self.oracle.report_bits
 
     def beginning(self, text: str, letters: int) -> str:
-        """The first letters of a text, or all of a shorter one and the mark."""
+        """The first so many ``letters`` of ``text``, or all of a shorter one and the mark."""
         cut = "".join(one for one in text if one in self.alphabet)[: self.length]
         return cut[:letters] if len(cut) >= letters else cut + _END
 
@@ -130,7 +136,7 @@ class HeavyHitters:
         return code_of_text(beginning, key=self.key) & ((1 << self.bits) - 1)
 
     def law(self, value: str, *, hash_key: int | None = None) -> FiniteLaw:
-        """The exact law of one report: (length, report of the hash), as one number.
+        """The exact law of the report on ``value``: (length, report of the hash), as one number.
 
         With ``hash_key``, given that this hash function was drawn: all are equally likely, whatever
         the text is.  Without it, of all, if so few ``bits`` stand for a text that they can be
@@ -148,10 +154,10 @@ class HeavyHitters:
         return FiniteLaw.exact(masses)
 
     def variance(self, *, respondents: int, count: int = 0, reported: Exact | None = None) -> float:
-        """Of the estimated number of those with a text that ``count`` of them have; exact.
+        """Of the estimated number of those with a text, if ``count`` of ``respondents`` have it.
 
-        Given that ``reported`` of them drew the whole text: one in ``length``, if it is not said.
-        Other texts that have the same number of ``bits`` count as this one.
+        Exact, given that ``reported`` of them drew the whole text: one in ``length``, if it is not
+        said. Other texts that have the same number of ``bits`` count as this one.
         """
         n = whole(respondents, name="respondents", least=1)
         part = Fraction(n, self.length) if reported is None else reported
@@ -170,7 +176,7 @@ class HeavyHitters:
         return found
 
     def release(self, value: Any) -> Any:
-        """The report of one text, or of each one in a list.
+        """The report of one text, or of each one in a list: ``value``.
 
         Letters outside the alphabet and beyond the length are left out.
         """
@@ -188,7 +194,9 @@ class HeavyHitters:
     def estimate(self, reports: Any, texts: Sequence[str], *, beta: Exact = "0.05") -> list[Found]:
         """How many respondents have each of the ``texts``, without bias; ends hold together.
 
-        Texts are compared as they are reported: up to their length, in the letters of the alphabet.
+        ``reports`` are those of ``release``, and ``beta`` is the chance that some end does not
+        hold. Texts are compared as they are reported: up to their length, in the letters of the
+        alphabet.
         """
         wanted = self._texts(list(texts))
         parts = divide(reports, [self.oracle] * self.length)
@@ -202,7 +210,11 @@ class HeavyHitters:
         ]
 
     def find(self, reports: Any, *, count: int = 20, beta: Exact = "0.05") -> list[Found]:
-        """Up to ``count`` texts, the most frequent first, with ends that hold together."""
+        """Up to ``count`` texts, the most frequent first, with ends that hold together.
+
+        ``reports`` are those of ``release``, and ``beta`` is the chance that some end does not
+        hold.
+        """
         wanted = whole(count, name="count", least=1)
         parts = divide(reports, [self.oracle] * self.length)
         everyone = sum(map(len, parts))

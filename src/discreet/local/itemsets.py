@@ -29,6 +29,8 @@ from discreet.noise import uniform_below
 class ItemSets:
     """Report one item of a set that was filled up to ``at_most`` items.
 
+    Items are numbered from 0, below d = ``categories``, and a report costs ``epsilon``.
+
     Definition:
         A set of fewer than m = ``at_most`` items is filled with blanks, one of m
         different ones each; of a larger set all items count alike.  One of the m (or
@@ -97,7 +99,7 @@ class ItemSets:
         raise not_an_answer(self.categories)
 
     def law(self, value: Collection[int]) -> FiniteLaw:
-        """The exact law of one respondent's report."""
+        """The exact law of the report of one respondent with the set of items ``value``."""
         filled = self._fill(value)
         total: dict[Hashable, Fraction] = {}
         for item in filled:
@@ -109,7 +111,7 @@ class ItemSets:
         return FiniteLaw.exact(total)
 
     def release(self, value: Any) -> Any:
-        """The report of one set of items, or of each one in a list of sets."""
+        """The report of one set of items, or of each one in a list of sets: ``value``."""
         one = isinstance(value, set | frozenset)
         sets: Sequence[Collection[int]] = [value] if one else list(value)
         if not all(isinstance(s, Collection) for s in sets):
@@ -133,9 +135,9 @@ class ItemSets:
         return chosen
 
     def variance(self, *, respondents: int, count: int = 0) -> float:
-        """Of the estimated number of those with an item that ``count`` of them have; exact.
+        """Of the estimated number of those with an item, if ``count`` of ``respondents`` have it.
 
-        If nobody has more than ``at_most`` items: of those who have the item, one in so many
+        Exact, if nobody has more than ``at_most`` items: of those who have the item, one in so many
         draws it.
         """
         n, c = check_people(respondents, count)
@@ -144,13 +146,16 @@ class ItemSets:
         return float(m**2 * (c * held * (1 - held) + (n - c) * q * (1 - q)) / (p - q) ** 2)
 
     def estimate(self, reports: Any) -> ItemCounts:
-        """How many respondents have each item."""
+        """How many respondents have each item, from their ``reports``."""
         return ItemCounts(self, self.oracle.estimate(reports))
 
 
 @dataclass(frozen=True)
 class ItemCounts:
-    """Estimated numbers of respondents who have each item."""
+    """Estimated numbers of respondents who have each item.
+
+    ``sets`` made the reports, and ``drawn`` says how often each item and each blank was drawn.
+    """
 
     sets: ItemSets
     drawn: Frequencies
@@ -174,7 +179,10 @@ class ItemCounts:
         return np.sqrt(own**2 + held * (most - 1))
 
     def count(self, item: int, *, beta: Exact = "0.05") -> Estimate:
-        """How many respondents have one item; Bernstein's margin, for every truth."""
+        """How many respondents have one item; Bernstein's margin, for every truth.
+
+        ``item`` is its number; the ends hold except with probability ``beta``.
+        """
         oracle, most = self.sets.oracle, self.sets.at_most
         weights = np.zeros(oracle.categories)
         weights[item] = most

@@ -30,7 +30,11 @@ _MOST_EPSILON = 10  # with 2**16 steps, draws stay below 2**63
 
 @dataclass(frozen=True, init=False, repr=False)
 class MeanRandomizer(ABC):
-    """What the randomizers of a number share: bounds, a grid of steps, an unbiased score."""
+    """What the randomizers of a number share: bounds, a grid of steps, an unbiased score.
+
+    The number is between ``lower`` and ``upper``, a range divided into ``steps``; a report costs
+    ``epsilon``.
+    """
 
     lower: Fraction
     upper: Fraction
@@ -78,19 +82,19 @@ class MeanRandomizer(ABC):
 
     @abstractmethod
     def masses(self, step: int) -> list[Fraction]:
-        """The probability of each report of a respondent whose value is this many steps up."""
+        """The probability of each report of a respondent whose value is ``step`` steps up."""
 
     @abstractmethod
     def randomize(self, steps: Integers) -> Integers:
-        """The reports of respondents whose values are so many steps above ``lower``."""
+        """The reports of respondents whose values are so many ``steps`` above ``lower``."""
 
     @abstractmethod
     def scores(self, reports: Integers) -> Doubles:
-        """For each report a number of steps whose mean is the respondent's."""
+        """For each of ``reports`` a number of steps whose mean is the respondent's."""
 
     @abstractmethod
     def step_variance(self, step: int) -> float:
-        """The variance of a score, in steps squared."""
+        """The variance of a score of a value ``step`` steps up, in steps squared."""
 
     @property
     def report_bits(self) -> int:
@@ -98,7 +102,7 @@ class MeanRandomizer(ABC):
         return max(1, (self.outcomes - 1).bit_length())
 
     def release(self, value: Any) -> Any:
-        """The report of one respondent, or of each one in a list or array; values are clipped."""
+        """The report of one number, or of each one in a list or array: ``value``, clipped."""
         many = isinstance(value, np.ndarray) or (
             isinstance(value, Sequence) and not isinstance(value, str | bytes)
         )
@@ -106,7 +110,7 @@ class MeanRandomizer(ABC):
         return reports if many else int(reports[0])
 
     def steps_of(self, values: Any) -> Integers:
-        """Values as steps above ``lower``: the nearest one, values outside at the ends."""
+        """The ``values`` as steps above ``lower``: the nearest one, values outside at the ends."""
         numbers = np.asarray(values)
         if numbers.dtype.kind not in "iufb" or numbers.ndim != 1 or np.isnan(numbers).any():
             raise InvalidParameter(
@@ -120,7 +124,7 @@ class MeanRandomizer(ABC):
         return np.floor(shares * self.steps + 0.5).astype(np.int64)
 
     def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one respondent's report: rational."""
+        """The exact law of the report of one respondent with ``value``: rational."""
         if self.outcomes > MOST_OUTCOMES:
             raise InvalidParameter(
                 "P2",
@@ -133,7 +137,7 @@ class MeanRandomizer(ABC):
         return FiniteLaw.exact(named)
 
     def check(self, reports: Any) -> Integers:
-        """The reports as an array, refused unless each could have been made."""
+        """The ``reports`` as an array, refused unless each could have been made."""
         found = np.asarray(reports)
         if not found.size:
             return np.zeros(0, dtype=np.int64)
@@ -152,9 +156,10 @@ class MeanRandomizer(ABC):
         return float(self.upper - self.lower) / self.steps
 
     def estimate(self, reports: Any, *, beta: Exact = "0.05") -> Estimate:
-        """The mean of the respondents' values, without bias but for half a step.
+        """The mean of the respondents' values, without bias but for half a step, from ``reports``.
 
-        The ends hold for every n and every truth: Bernstein's bound, and half a step.
+        The ends hold for every n and every truth, except with probability ``beta``: Bernstein's
+        bound, and half a step.
         """
         found = self.check(reports)
         if not found.size:
@@ -172,7 +177,7 @@ class MeanRandomizer(ABC):
         return Estimate(value, spread, value - margin, value + margin)
 
     def variance(self, value: Exact) -> float:
-        """Of one respondent's contribution to the mean, at a value."""
+        """Of one respondent's contribution to the mean, at ``value``."""
         step = int(self.steps_of([float(fraction(value, name="value"))])[0])
         return self.step_variance(step) * self._step**2
 
@@ -183,7 +188,10 @@ class MeanRandomizer(ABC):
         return max(self.step_variance(place) for place in places) * self._step**2
 
     def margin(self, beta: Exact, *, respondents: int) -> float:
-        """How far the mean is off, except with probability ``beta``, whatever the values are."""
+        """How far the mean is off, except with probability ``beta``, whatever the values are.
+
+        It is the mean of so many ``respondents``.
+        """
         n = whole(respondents, name="respondents", least=1)
         ends = self.scores(np.array([0, 1, self.outcomes - 1]))
         reach = max(float(ends.max()), self.steps - float(ends.min())) * self._step
@@ -194,6 +202,9 @@ class MeanRandomizer(ABC):
 @dataclass(frozen=True, init=False, repr=False)
 class OneBitMean(MeanRandomizer):
     """Report one bit, 1 more often the larger the value is.
+
+    Values lie between ``lower`` and ``upper``, on a grid of so many ``steps``; a report costs
+    ``epsilon``.
 
     Definition:
         For a value at the share t of the range, M = 1 with probability
@@ -228,22 +239,25 @@ class OneBitMean(MeanRandomizer):
         return steps * (a - b) + b * self.steps, (a + b) * self.steps
 
     def masses(self, step: int) -> list[Fraction]:
-        """Of 0 and 1."""
+        """Of 0 and 1, for a value ``step`` steps up."""
         one = Fraction(*self._thresholds(step))
         return [1 - one, one]
 
     def randomize(self, steps: Integers) -> Integers:
-        """One uniform number below a public bound is compared with the value's."""
+        """One uniform number below a public bound is compared with the value's.
+
+        ``steps`` are the values, counted from ``lower``.
+        """
         thresholds, bound = self._thresholds(steps)
         return np.asarray(uniform_below(bound, steps.size) < thresholds).astype(np.int64)
 
     def scores(self, reports: Integers) -> Doubles:
-        """(report (r + 1) - 1) / (r - 1) of the range."""
+        """(report (r + 1) - 1) / (r - 1) of the range, for each of ``reports``."""
         r = float(self.odds)
         return np.asarray((reports * (r + 1) - 1) / (r - 1) * self.steps)
 
     def step_variance(self, step: int) -> float:
-        """That of a coin, scaled."""
+        """That of a coin, scaled, for a value ``step`` steps up."""
         one, r = self.masses(step)[1], self.odds
         return float(one * (1 - one) * ((r + 1) / (r - 1) * self.steps) ** 2)
 
@@ -251,6 +265,9 @@ class OneBitMean(MeanRandomizer):
 @dataclass(frozen=True, init=False, repr=False)
 class PiecewiseMean(MeanRandomizer):
     """Report a number near your value more often than one far from it.
+
+    Values lie between ``lower`` and ``upper``, on a grid of S = ``steps``; a report costs
+    ``epsilon``.
 
     Definition:
         With the value at step i of S, M is one of S + W numbers: each of the W
@@ -288,13 +305,16 @@ class PiecewiseMean(MeanRandomizer):
         return self.steps + self.window
 
     def masses(self, step: int) -> list[Fraction]:
-        """Of each number in turn."""
+        """Of each number in turn, for a value ``step`` steps up."""
         low = 1 / (self.odds * self.window + self.steps)
         near = range(step, step + self.window)
         return [low * self.odds if one in near else low for one in range(self.outcomes)]
 
     def randomize(self, steps: Integers) -> Integers:
-        """One uniform number below a public bound: the first part of them are near."""
+        """One uniform number below a public bound: the first part of them are near.
+
+        ``steps`` are the values, counted from ``lower``.
+        """
         a, b = self.odds.as_integer_ratio()
         drawn = uniform_below(a * self.window + b * self.steps, steps.size)
         far = np.maximum(drawn - a * self.window, 0) // b
@@ -311,12 +331,12 @@ class PiecewiseMean(MeanRandomizer):
         return float(base), float((r - 1) * w / total)
 
     def scores(self, reports: Integers) -> Doubles:
-        """The report on the line that its mean is of the value."""
+        """Each of ``reports`` on the line that its mean is of the value."""
         base, slope = self._line
         return np.asarray((reports - base) / slope)
 
     def step_variance(self, step: int) -> float:
-        """From the sums of squares inside the window and of all."""
+        """From the sums of squares inside the window, which begins at ``step``, and of all."""
         r, w, m = self.odds, self.window, self.outcomes
         total = r * w + self.steps
 
@@ -333,6 +353,9 @@ class PiecewiseMean(MeanRandomizer):
 @dataclass(frozen=True, init=False, repr=False)
 class HybridMean(MeanRandomizer):
     """Toss a public coin between :class:`PiecewiseMean` and :class:`OneBitMean`.
+
+    Values lie between ``lower`` and ``upper``, on a grid of so many ``steps``; a report costs
+    ``epsilon``.
 
     Definition:
         With probability 1 - e**(-epsilon / 2) (0 up to epsilon = 0.61) the report is
@@ -377,33 +400,39 @@ class HybridMean(MeanRandomizer):
         return 2 + self.parts[1].outcomes
 
     def masses(self, step: int) -> list[Fraction]:
-        """Of the bit, then of the numbers."""
+        """Of the bit, then of the numbers, for a value ``step`` steps up."""
         bit, number = self.parts
         return [(1 - self.share) * one for one in bit.masses(step)] + [
             self.share * one for one in number.masses(step)
         ]
 
     def randomize(self, steps: Integers) -> Integers:
-        """Both are drawn, whatever the coin says: how long it takes says nothing."""
+        """Both are drawn, whatever the coin says: how long it takes says nothing.
+
+        ``steps`` are the values, counted from ``lower``.
+        """
         bit, number = self.parts
         coin = bernoulli(self.share, steps.size)
         bits, numbers = bit.randomize(steps), number.randomize(steps)
         return np.where(coin, numbers + 2, bits)
 
     def scores(self, reports: Integers) -> Doubles:
-        """Those of the part that was drawn."""
+        """Those of the part that was drawn, for each of ``reports``."""
         bit, number = self.parts
         scores = np.where(reports < 2, bit.scores(reports), number.scores(reports - 2))
         return np.asarray(scores, dtype=np.float64)
 
     def step_variance(self, step: int) -> float:
-        """Both are unbiased, so variances mix."""
+        """Both are unbiased, so variances mix, of a value ``step`` steps up."""
         share = float(self.share)
         bit, number = (part.step_variance(step) for part in self.parts)
         return (1 - share) * bit + share * number
 
     def margin(self, beta: Exact, *, respondents: int) -> float:
-        """Bernstein's bound with the reach of the farther of the two."""
+        """Bernstein's bound with the reach of the farther of the two.
+
+        So far the mean of so many ``respondents`` is off, except with probability ``beta``.
+        """
         n = whole(respondents, name="respondents", least=1)
         last = self.outcomes - 1
         ends: NDArray[Any] = self.scores(np.array([0, 1, 2, last] if self.share else [0, 1]))

@@ -25,6 +25,8 @@ from discreet.mechanisms import TwoCoinResponse
 class Memoised:
     """Randomise an answer once and keep it; randomise what was kept for every report.
 
+    The answers are numbered from 0, below ``categories``.
+
     Definition:
         Once in a period the answer goes through randomized response at the odds of
         ``permanent`` and is kept.  Each report of the period is what was kept, through
@@ -121,7 +123,10 @@ class Memoised:
         return Loss.pure(min(log_up(ratio), self.permanent))
 
     def law(self, value: Any, *, rounds: int = 1) -> FiniteLaw:
-        """The exact law of the reports of so many rounds of one period, as a tuple."""
+        """The exact law of the reports of so many ``rounds`` of one period, as a tuple.
+
+        ``value`` is the answer of the period.
+        """
         code, d = self.round.code(value), self.categories
         k = whole(rounds, name="rounds", least=1)
         outcomes = list(np.ndindex(*([d] * k)))
@@ -138,20 +143,23 @@ class Memoised:
         return FiniteLaw.exact(masses)
 
     def client(self, *, periods: int, rounds: int) -> Client:
-        """One respondent's: it keeps the answers and refuses what was not agreed."""
+        """One respondent's: it keeps the answers and refuses what was not agreed.
+
+        ``periods`` and ``rounds`` in each are what was agreed.
+        """
         return Client(
             self, whole(periods, name="periods", least=1), whole(rounds, name="rounds", least=1)
         )
 
     def estimate(self, reports: Any) -> Frequencies:
-        """How many respondents gave each answer, from the reports of one round."""
+        """How many respondents gave each answer, from the ``reports`` of one round."""
         return self.round.estimate(reports)
 
     def variance(self, *, respondents: int, count: int = 0, rounds: int = 1) -> float:
-        """Of the estimated number of those with an answer that ``count`` of them have; exact.
+        """Of the estimated number of those with an answer, if ``count`` of ``respondents`` have it.
 
-        With ``rounds``, of the mean of the estimates of so many rounds of one period: what was kept
-        is the same in all of them, and its error stays.
+        Exact. With ``rounds``, of the mean of the estimates of so many rounds of one period: what
+        was kept is the same in all of them, and its error stays.
         """
         n, c = check_people(respondents, count)
         k = whole(rounds, name="rounds", least=1)
@@ -173,6 +181,9 @@ class Memoised:
 class Client:
     """What runs at one respondent: reports of at most so many periods and rounds in each.
 
+    ``plan`` says how answers are kept and randomised; ``periods`` and ``rounds`` are what was
+    agreed.
+
     It can be stored and opened again (:meth:`to_json`, :meth:`from_json`).  A client whose
     store is lost must not begin anew: what it would keep then is a second draw of
     the same answer, and costs ``permanent`` again.
@@ -185,7 +196,7 @@ class Client:
         self._past: list[int] = []
 
     def report(self, value: Any) -> int:
-        """The next report of this period; the answer counts only at its first."""
+        """The next report of this period; the answer ``value`` counts only at its first."""
         code = self.plan.round.codes([value])
         if self._round >= self.rounds:
             raise self._used_up_refusal(f"all {self.rounds} reports of this period are made.")
@@ -227,7 +238,7 @@ class Client:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Client:
-        """The client that was stored; refused if reports were made and nothing was kept."""
+        """The client that was ``stored``; refused if reports were made and nothing was kept."""
         plan = Memoised(stored["categories"], permanent=stored["permanent"], one=stored["one"])
         client = plan.client(periods=stored["periods"], rounds=stored["rounds"])
         past = [whole(k, name="past") for k in stored["past"]]

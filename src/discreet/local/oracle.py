@@ -81,28 +81,31 @@ class FrequencyOracle(ABC):
 
     @abstractmethod
     def law(self, value: Any) -> Law:
-        """The exact law of one respondent's report."""
+        """The exact law of the report of one respondent whose answer is ``value``."""
 
     @abstractmethod
     def randomize(self, codes: Integers) -> NDArray[Any]:
-        """The reports of respondents with these answers."""
+        """The reports of respondents with the answers ``codes``, one each."""
 
     @abstractmethod
     def support(self, reports: Any) -> Integers:
-        """For each answer, how many of these reports support it."""
+        """For each answer, how many of these ``reports`` support it."""
 
     @abstractmethod
     def indicator(self, reports: Any) -> NDArray[np.bool_]:
-        """For each report, whether it supports each answer."""
+        """For each of ``reports``, whether it supports each answer."""
 
     @abstractmethod
     def check(self, reports: Any) -> NDArray[Any]:
-        """The reports as an array, refused unless each could have been made."""
+        """The ``reports`` as an array, refused unless each could have been made."""
 
     # --- what follows -------------------------------------------------------------------------
 
     def release(self, value: Any) -> Any:
-        """The report of one respondent, or the reports of each one in a list or array."""
+        """The report of one respondent, or the reports of each one in a list or array.
+
+        ``value`` is one answer, a whole number below ``categories``, or several.
+        """
         if isinstance(value, np.ndarray) or (
             isinstance(value, Sequence) and not isinstance(value, str | bytes)
         ):
@@ -111,7 +114,7 @@ class FrequencyOracle(ABC):
         return report if isinstance(report, np.ndarray) else int(report)
 
     def codes(self, values: Any) -> Integers:
-        """Answers as whole numbers, refused unless each is one of the declared."""
+        """The answers ``values`` as whole numbers, refused unless each is one of the declared."""
         answers = np.asarray(values)
         if not answers.size:
             return np.zeros(0, dtype=np.int64)
@@ -122,18 +125,21 @@ class FrequencyOracle(ABC):
         return answers.astype(np.int64)
 
     def code(self, value: Any) -> int:
-        """One answer as a whole number."""
+        """One answer, ``value``, as a whole number."""
         if isinstance(value, numbers.Integral | np.bool_):
             return int(self.codes([value])[0])
         raise not_an_answer(self.categories)
 
     def estimate(self, reports: Any) -> Frequencies:
-        """How many respondents gave each answer, without bias."""
+        """How many respondents gave each answer, without bias, from their ``reports``."""
         checked = self.check(reports)
         return Frequencies(self, len(checked), self.support(checked))
 
     def variance(self, *, respondents: int, count: int = 0) -> float:
-        """Of the estimated number of those with an answer that ``count`` of them have."""
+        """Of the estimated number of those with an answer that ``count`` of them have.
+
+        ``respondents`` is how many there are in all.
+        """
         n, c = check_people(respondents, count)
         p, q = self.inside, self.outside
         return float((c * p * (1 - p) + (n - c) * q * (1 - q)) / (p - q) ** 2)
@@ -141,8 +147,9 @@ class FrequencyOracle(ABC):
     def variance_of_part(self, *, respondents: int, reported: Exact, count: int = 0) -> Fraction:
         """Of the same, where a part of the respondents reported, chosen by chance, for all of them.
 
-        Exact, given that there were ``reported`` of them: the noise of their reports, and which of
-        those with the answer are among them (drawn without replacement).
+        Exact, given that ``reported`` of the ``respondents`` did, where ``count`` of all have the
+        answer: the noise of their reports, and which of those with the answer are among them (drawn
+        without replacement).
         """
         n, c = check_people(respondents, count)
         m = positive(reported, name="reported")
@@ -167,7 +174,10 @@ class FrequencyOracle(ABC):
         return np.asarray(found / (p - q) ** 2)
 
     def tie_together(self, counts: Doubles) -> Doubles | float:  # noqa: ARG002
-        """What to add to the covariance where a third answer ties two together; mostly nothing."""
+        """What to add to the covariance where a third answer ties two together; mostly nothing.
+
+        ``counts`` are the numbers of respondents with each answer.
+        """
         return 0.0
 
     @property
@@ -176,7 +186,10 @@ class FrequencyOracle(ABC):
         return 0.0
 
     def query_variances(self, weights: Doubles) -> Doubles:
-        """For each true answer, (a bound of) the variance of one report's share of a query."""
+        """For each true answer, (a bound of) the variance of one report's share of a query.
+
+        ``weights`` are the query's, one for each answer.
+        """
         w, d = weights, self.categories
         (p, q), (one, none) = _doubles(self.inside, self.outside), _doubles(*self.both)
         total, square = w.sum(), float(w @ w)
@@ -194,7 +207,10 @@ class FrequencyOracle(ABC):
         return False
 
     def query_reach(self, weights: Doubles) -> float:
-        """A bound of how far one independent part of a report moves a query from its mean."""
+        """A bound of how far one independent part of a report moves a query from its mean.
+
+        ``weights`` are the query's, one for each answer.
+        """
         return float(np.abs(weights).sum()) / float(self.inside - self.outside)
 
     def not_a_report(self) -> InvalidParameter:

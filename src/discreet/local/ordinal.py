@@ -28,6 +28,8 @@ from discreet.noise import uniform_below
 class Ordinal:
     """Report, of a level of a tree drawn at random, the interval that holds your answer.
 
+    There are d = ``categories`` answers in order, and a report costs ``epsilon``.
+
     Definition:
         The answers 0 ... d - 1 are the leaves of a tree in which every node has B =
         ``branching`` children.  A respondent draws one level below the root uniformly
@@ -101,7 +103,7 @@ class Ordinal:
         return (self.levels - 1).bit_length() + max(one.report_bits for one in self.oracles)
 
     def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one report: (level, report of its oracle), as one number."""
+        """The exact law of a report on ``value``: (level, report of its oracle), as one number."""
         code = self.oracles[-1].code(value)
         masses: list[tuple[Hashable, Fraction]] = []
         for level, (oracle, width) in enumerate(zip(self.oracles, self.widths, strict=True)):
@@ -115,7 +117,7 @@ class Ordinal:
         return FiniteLaw.exact(masses)
 
     def release(self, value: Any) -> Any:
-        """The report of one respondent, or of each one in a list or array."""
+        """The report of one answer ``value``, or of each one in a list or array."""
         one = isinstance(value, int | np.integer)
         codes = self.oracles[-1].codes([value] if one else value)
         drawn = uniform_below(self.levels, codes.size)
@@ -127,13 +129,15 @@ class Ordinal:
         return int(reports[0]) if one else reports
 
     def check(self, reports: Any) -> Integers:
-        """The reports as an array, refused unless each could have been made."""
+        """The ``reports`` as an array, refused unless each could have been made."""
         found = check_whole(self.oracles[-1], reports, below=2**63 - 1)
         divide(found, self.oracles)
         return found
 
     def variance(self, *, respondents: int, low: int, high: int) -> float:
         """Of the estimated number of those in a range: the most that it can be, for every truth.
+
+        The range is from ``low`` to ``high``, both included.
 
         Given that each level was drawn by its equal part of the respondents; an estimate has that
         of the parts that did draw it (docs/proofs/local.md, Lemma 8).
@@ -145,7 +149,11 @@ class Ordinal:
     def bound_variance(
         self, respondents: int, reported: Sequence[Exact], first: int, last: int
     ) -> float:
-        """The same, given how many reported on each level (Lemma 8)."""
+        """The same, given how many reported on each level (Lemma 8).
+
+        The range is from ``first`` to ``last``; of all ``respondents`` so many ``reported`` on each
+        level.
+        """
         n, parts = respondents, [float(m) for m in reported]
         if min(parts) <= 0 or n < 2:
             return math.inf
@@ -209,7 +217,7 @@ class Ordinal:
         return first, last
 
     def estimate(self, reports: Any) -> Hierarchy:
-        """The numbers of respondents in every node of the tree."""
+        """The numbers of respondents in every node of the tree, from their ``reports``."""
         parts = divide(reports, self.oracles)
         found = tuple(o.estimate(part) for o, part in zip(self.oracles, parts, strict=True))
         return Hierarchy(self, sum(map(len, parts)), found)
@@ -217,7 +225,11 @@ class Ordinal:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Estimates for ordered answers, all ranges in agreement."""
+    """Estimates for ordered answers, all ranges in agreement.
+
+    ``ordinal`` made the reports of so many ``respondents``; ``parts`` are the estimates of each
+    level by itself.
+    """
 
     ordinal: Ordinal
     respondents: int
@@ -249,9 +261,9 @@ class Hierarchy:
     def count(self, low: int, high: int, *, beta: Exact = "0.05") -> Estimate:
         """How many respondents have an answer from ``low`` to ``high``, both included.
 
-        The value comes from all levels together, and its standard error is at most the one that
-        is told; the ends are those of the fewest nodes that make up the range, with Bernstein's
-        bound, and hold for every truth.
+        The value comes from all levels together, and its standard error is at most the one that is
+        told; the ends are those of the fewest nodes that make up the range, with Bernstein's bound,
+        and hold for every truth, except with probability ``beta``.
         """
         first, last = self.ordinal._range(low, high)
         value = float(self.counts[first : last + 1].sum())

@@ -35,6 +35,8 @@ _FEW = 256  # up to this many reports are drawn as a page draws them
 class SubsetSelection(FrequencyOracle):
     """Report ``size`` of the answers, with the true one among them more often than not.
 
+    The answers are 0 ... d - 1 for d = ``categories``, and a report costs ``epsilon``.
+
     Definition:
         A set S of k = ``size`` answers has probability proportional to r if it
         contains the true answer and to 1 if not; k is the whole number, near
@@ -109,7 +111,7 @@ class SubsetSelection(FrequencyOracle):
         return True
 
     def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one report, as a tuple of the answers it lists."""
+        """The exact law of one report on ``value``, as a tuple of the answers it lists."""
         code, k = self.code(value), self.size
         if math.comb(self.categories, k) > MOST_OUTCOMES:
             raise InvalidParameter(
@@ -127,7 +129,7 @@ class SubsetSelection(FrequencyOracle):
         return FiniteLaw.exact(masses)
 
     def randomize(self, codes: Integers) -> NDArray[Any]:
-        """A coin says whether the true answer is listed; the others are chosen uniformly."""
+        """A coin says whether each of ``codes`` is listed; the others are chosen uniformly."""
         out = np.empty((codes.size, width(self.categories)), dtype=np.uint8)
         if codes.size <= _FEW:
             for place, code in enumerate(codes.tolist()):
@@ -206,18 +208,18 @@ class SubsetSelection(FrequencyOracle):
         return chance, digits
 
     def check(self, reports: Any) -> NDArray[Any]:
-        """A report is a row of bytes with ``size`` bits."""
+        """The ``reports``, each a row of bytes with ``size`` bits."""
         packed = check_packed(self, reports)
         if (np.bitwise_count(packed).sum(axis=1, dtype=np.int64) != self.size).any():
             raise self.not_a_report()
         return packed
 
     def support(self, reports: Any) -> Integers:
-        """How many reports list each answer."""
+        """How many of ``reports`` list each answer."""
         return count_bits(reports, self.categories)
 
     def indicator(self, reports: Any) -> NDArray[np.bool_]:
-        """For each report, whether it supports each answer."""
+        """For each of ``reports``, whether it supports each answer."""
         return unpack(reports, self.categories).view(np.bool_)
 
 

@@ -33,7 +33,11 @@ _MOST_TEXT = 400
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: options to choose from, or a number between bounds."""
+    """One question: options to choose from, or a number between bounds.
+
+    ``name`` is that of its column, ``text`` what is asked; ``options`` are the answers, or
+    ``lower`` and ``upper`` the bounds of a number.
+    """
 
     name: str
     text: str
@@ -42,7 +46,7 @@ class Question:
     upper: Fraction | None = None
 
     def answer(self, value: Any) -> Any:
-        """What a randomizer takes: the place of an option, or a number."""
+        """What a randomizer takes for the answer ``value``: the place of an option, or a number."""
         if not self.options:
             try:
                 return float(value)
@@ -56,6 +60,9 @@ class Question:
 @dataclass(frozen=True)
 class Survey:
     """Questions and the most that all answers of a respondent together may cost.
+
+    ``name`` and ``title`` say what it is called, ``epsilon`` is that most, divided among
+    ``questions``; ``text`` is the TOML that it was declared in.
 
     >>> survey = Survey.parse('''
     ... name = "smoking"
@@ -85,7 +92,7 @@ class Survey:
 
     @classmethod
     def read(cls, path: Path) -> Survey:
-        """The survey declared in a TOML file."""
+        """The survey declared in the TOML file ``path``."""
         try:
             return cls.parse(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
@@ -98,7 +105,7 @@ class Survey:
 
     @classmethod
     def parse(cls, text: str) -> Survey:
-        """The survey declared in TOML."""
+        """The survey declared in TOML, ``text``."""
         try:
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -155,14 +162,17 @@ class Survey:
         }
 
     def release(self, answers: Mapping[str, Any]) -> list[int | str]:
-        """The report of one respondent: one entry for each question, randomised."""
+        """The report of one respondent: one entry for each question, randomised.
+
+        ``answers`` are by the questions' names.
+        """
         return [
             write_report(randomizer, randomizer.release(one.answer(answers.get(one.name))))
             for one, randomizer in zip(self.questions, self.randomizers, strict=True)
         ]
 
     def release_many(self, answers: Mapping[str, Sequence[Any]]) -> list[list[int | str]]:
-        """The reports of many respondents: a column of answers for each question."""
+        """The reports of many respondents: ``answers`` has a column for each question, by name."""
         missing = [one.name for one in self.questions if one.name not in answers]
         if missing:
             raise _not_given(f"there is no column {missing[0]!r}.")
@@ -189,7 +199,7 @@ class Survey:
         ]
 
     def results(self, reports: Sequence[Any], *, beta: Exact = "0.05") -> list[Result]:
-        """What the reports say about each question, with ends that hold."""
+        """What the ``reports`` say about each question, with ends that hold but for ``beta``."""
         found = []
         for question, randomizer, column in zip(
             self.questions, self.randomizers, self.columns(reports), strict=True
@@ -209,7 +219,11 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the reports say about one question: numbers of respondents, or a mean."""
+    """What the reports say about one question: numbers of respondents, or a mean.
+
+    ``question`` was randomised by ``randomizer``, so many ``respondents`` reported; ``lines`` has
+    what each number is of, and its estimate.
+    """
 
     question: Question
     randomizer: Randomizer

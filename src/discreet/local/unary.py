@@ -26,6 +26,9 @@ _CELLS = 1 << 22  # bits made at a time
 class Unary(FrequencyOracle):
     """Report one bit for each answer: whether it is yours, randomised.
 
+    There are bits 0 ... d - 1 for d = ``categories``; all together cost ``epsilon``. The two kinds
+    below are ``optimised`` and not.
+
     Definition:
         The bit of the true answer is 1 with probability p, every other one with
         probability q, independently.  Optimised: p = 1/2 and q = 1 / (r + 1).
@@ -89,7 +92,7 @@ class Unary(FrequencyOracle):
         return self.categories
 
     def law(self, value: Any) -> ProductLaw:
-        """The exact law of the bits of one report."""
+        """The exact law of the bits of one report on ``value``."""
         code = self.code(value)
         own, other = (
             FiniteLaw.exact([(0, 1 - chance), (1, chance)])
@@ -98,7 +101,10 @@ class Unary(FrequencyOracle):
         return ProductLaw(tuple(own if one == code else other for one in range(self.categories)))
 
     def randomize(self, codes: Integers) -> NDArray[Any]:
-        """The bits of all other answers, then that of the true one in its place."""
+        """The bits of all other answers, then that of the true one in its place.
+
+        ``codes`` are the true answers.
+        """
         out = np.empty((codes.size, width(self.categories)), dtype=np.uint8)
         if codes.size == 1:  # in the order in which the page of a survey draws them
             bits = bernoulli(self.outside, self.categories).astype(np.uint8)
@@ -112,19 +118,19 @@ class Unary(FrequencyOracle):
         return out
 
     def check(self, reports: Any) -> NDArray[Any]:
-        """A report is a row of bytes, its last bits 0."""
+        """The ``reports``, each a row of bytes, its last bits 0."""
         return check_packed(self, reports)
 
     def support(self, reports: Any) -> Integers:
-        """How many reports have each bit."""
+        """How many of ``reports`` have each bit."""
         return count_bits(reports, self.categories)
 
     def indicator(self, reports: Any) -> NDArray[np.bool_]:
-        """For each report, whether it supports each answer."""
+        """For each of ``reports``, whether it supports each answer."""
         return unpack(reports, self.categories).view(np.bool_)
 
     def query_reach(self, weights: Doubles) -> float:
-        """Bits are independent of each other: each moves a query by its weight."""
+        """Bits are independent of each other: each moves a query by its one of ``weights``."""
         return float(np.abs(weights).max()) / float(self.inside - self.outside)
 
 

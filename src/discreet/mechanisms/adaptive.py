@@ -76,6 +76,10 @@ class AdaptiveLaplace:
         Traceback (most recent call last):
         ...
         discreet.errors.Halted: H2: this query would bring the joint sensitivity to 7 of 6.
+        Why: the noise was made to hide that much of one person in all answers together, and with
+        this answer more of them would show.
+        Fix: ask about regions that have some left (run.remaining), or pay for a new run:
+        mechanism.start().
         >>> run.remaining["north"], curator.loss.epsilon
         (Fraction(2, 1), Fraction(1, 2))
     """
@@ -146,7 +150,10 @@ class AdaptiveLaplace:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, queries: int = 1
     ) -> int | Fraction:
-        """The least m such that, except with probability ``beta``, no answer is off by more."""
+        """The least m such that, except with probability ``beta``, no answer is off by more.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``queries`` is how many are asked.
+        """
         steps = margin_steps(
             self.step_scale,
             failure_share(beta, confidence),
@@ -163,7 +170,10 @@ class AdaptiveLaplace:
 
 
 class AdaptiveRun:
-    """One conversation with an :class:`AdaptiveLaplace`; safe to share between threads."""
+    """One conversation with an :class:`AdaptiveLaplace`; safe to share between threads.
+
+    ``mechanism`` is that one; what was asked is counted here.
+    """
 
     __slots__ = ("_lock", "_used", "mechanism")
 

@@ -128,14 +128,14 @@ class SubsampleAggregate:
         return self.total.loss
 
     def release(self, rows: Sequence[Any] | np.ndarray[Any, Any]) -> float:
-        """The noisy average of the function over fresh random blocks."""
+        """The noisy average of the function over fresh random blocks of ``rows``."""
         noisy = self.total.release(self._add_blocks(rows, uniform_below(self.blocks, len(rows))))
         return float(Fraction(noisy, self.blocks) * self.grid.step)
 
     def law(
         self, rows: Sequence[Any] | np.ndarray[Any, Any], *, where: Sequence[int]
     ) -> DiscreteLaplaceLaw:
-        """The exact law of the sum over blocks, in steps, given ``where`` each row goes.
+        """The exact law of the sum over blocks, in steps, given ``where`` each of ``rows`` goes.
 
         Neighbours are compared block by block: whoever is added goes somewhere, and the others
         stay where they are.
@@ -174,6 +174,9 @@ class SubsampleAggregate:
         return int(self.grid.snap(min(max(value, float(self.lower)), float(self.upper))))
 
     def margin(self, beta: Exact | None = None, *, confidence: Exact | None = None) -> Fraction:
-        """How far the noise moves the average, except with probability ``beta``."""
+        """How far the noise moves the average, except with probability ``beta``.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         beta = failure_share(beta, confidence)
         return self.total.margin(beta) * self.grid.step / self.blocks

@@ -79,7 +79,7 @@ class Histogram:
         return self.counts.loss
 
     def count(self, rows: Iterable[Hashable]) -> list[int]:
-        """The true counts, in the order of the bins; not for publication."""
+        """The true counts of ``rows``, in the order of the bins; not for publication."""
         indices = {name: index for index, name in enumerate(self.bins)}
         found = [0] * len(self.bins)
         for row in rows:
@@ -92,19 +92,22 @@ class Histogram:
         return found
 
     def release(self, rows: Iterable[Hashable]) -> dict[Hashable, int]:
-        """A noisy count for every bin, in the order in which they were declared."""
+        """A noisy count of ``rows`` for every bin, in the order in which they were declared."""
         noisy = self.counts.release(np.array(self.count(rows), dtype=np.int64))
         return dict(zip(self.bins, noisy.tolist(), strict=True))
 
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None
     ) -> int | Fraction:
-        """The least m such that, except with probability ``beta``, no bin is off by more."""
+        """The least m such that, except with probability ``beta``, no bin is off by more.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         beta = failure_share(beta, confidence)
         return self.counts.margin(beta, coordinates=len(self.bins))
 
     def law(self, rows: Iterable[Hashable]) -> DiscreteLaplaceLaw | ProductLaw:
-        """The exact law of the noisy counts."""
+        """The exact law of the noisy counts of ``rows``."""
         return self.counts.law(self.count(rows))
 
 
@@ -112,6 +115,8 @@ class Histogram:
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Disjoint:
     """Run one mechanism on each of several disjoint regions of the data.
+
+    ``parts`` has the mechanism of each region, by the region's name.
 
     Definition:
         M(x) = (M_1(x in B_1), ..., M_d(x in B_d)), where the regions B_i are
@@ -164,12 +169,15 @@ class Disjoint:
         )
 
     def release(self, values: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
-        """An answer for every region; a value must be given for each, even if it is empty."""
+        """An answer for every region; ``values`` must have one for each, even if it is empty."""
         self._check_regions(values)
         return {name: part.release(values[name]) for name, part in self.parts.items()}
 
     def law(self, values: Mapping[Hashable, Any]) -> ProductLaw:
-        """The exact law of the answers, in the order of the regions, if each part has one."""
+        """The exact law of the answers, in the order of the regions, if each part has one.
+
+        ``values`` are those of the regions, by name.
+        """
         self._check_regions(values)
         if not all(hasattr(part, "law") for part in self.parts.values()):
             raise InvalidParameter(

@@ -83,13 +83,16 @@ class PropertyDistance:
         return self.count.loss
 
     def release(self, rows: Any) -> int:
-        """The noisy distance; below zero by chance when the data have the property."""
+        """The noisy distance of ``rows``; below zero by chance when they have the property."""
         return self.count.release(int(self.distance(rows)))  # type: ignore[no-any-return]
 
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None
     ) -> int | Fraction:
-        """The least m such that, except with probability ``beta``, the answer is off by no more."""
+        """The least m such that, except with probability ``beta``, the answer is off by no more.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         beta = failure_share(beta, confidence)
         return self.count.margin(beta)
 

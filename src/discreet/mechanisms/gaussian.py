@@ -142,7 +142,12 @@ class Gaussian:
         grid: Grid | None = None,
         entries_changed: int | None = None,
     ) -> Gaussian:
-        """The cheapest mechanism (in rho) whose every answer is within ``margin``, so often."""
+        """The cheapest mechanism (in rho) whose every answer is within ``margin``, so often.
+
+        ``confidence`` is how often, of all ``coordinates`` together. Given is ``sensitivity`` (L2)
+        or its square, ``sensitivity_squared``; ``grid`` and ``entries_changed`` are those of the
+        mechanism.
+        """
         beta = 1 - proportion(confidence, name="confidence")
         count = whole(coordinates, name="coordinates", least=1)
         squared = _square(sensitivity, sensitivity_squared)
@@ -174,6 +179,9 @@ class Gaussian:
     ) -> Gaussian:
         """The least noise that is (epsilon, delta)-differentially private.
 
+        Given is ``sensitivity`` (L2) or its square, ``sensitivity_squared``; ``grid`` and
+        ``entries_changed`` are those of the mechanism.
+
         sigma_squared, in squared steps, is the least six-digit decimal at which
         ``delta_at(epsilon)`` certifies delta; never less private than asked.
         """
@@ -197,7 +205,7 @@ class Gaussian:
 
     @staticmethod
     def drawable(sigma_squared: Fraction) -> bool:
-        """Whether draws of this parameter, in squared steps, fit 64-bit integers."""
+        """Whether draws of ``sigma_squared``, in squared steps, fit 64-bit integers."""
         return sigma_squared <= GREATEST_SIGMA_SQUARED
 
     @property
@@ -229,7 +237,7 @@ class Gaussian:
         return gaussian_delta(self.step_sigma_squared, math.isqrt(self.steps_squared), wanted)
 
     def release(self, value: Any, *, exact: bool = False) -> Any:
-        """``value`` with noise; kinds as for ``Laplace.release``."""
+        """``value`` with noise; kinds, and ``exact``, as for ``Laplace.release``."""
         if type(value) is int and self.grid is None:
             return value + discrete_gaussian(self.step_sigma_squared)
         refuse_unstated(self.grid, self.entries_changed, value)
@@ -241,7 +249,11 @@ class Gaussian:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, coordinates: int = 1
     ) -> int | Fraction:
-        """The least m such that, except with probability ``beta``, no entry is off by more."""
+        """The least m such that, except with probability ``beta``, no entry is off by more.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; it covers so many ``coordinates`` at
+        once.
+        """
         allowed = failure_share(beta, confidence)
         count = whole(coordinates, name="coordinates", least=1)
         variance = self.step_sigma_squared

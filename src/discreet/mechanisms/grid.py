@@ -207,6 +207,8 @@ class Grid:
     def clip(self, value: Any, *, lower: Exact, upper: Exact) -> Any:
         """``value`` between two bounds (put on the grid first); whatever is not a number is lower.
 
+        The bounds are ``lower`` and ``upper``.
+
         Total: every value has a result, so that nothing about it can be told
         from a refusal.
 
@@ -229,12 +231,20 @@ class Grid:
         return _clip_scalar(value, low, high)
 
     def steps(self, sensitivity: Exact, *, entries_changed: int) -> int:
-        """The greatest sum of distances, in steps, after snapping; Lemma 1, attained."""
+        """The greatest sum of distances, in steps, after snapping; Lemma 1, attained.
+
+        ``sensitivity`` is that sum before snapping, ``entries_changed`` how many entries one unit
+        changes.
+        """
         exact = positive(sensitivity, name="sensitivity")
         return math.ceil(exact / self.step) + entries_changed - 1
 
     def steps_squared(self, sensitivity_squared: Exact, *, entries_changed: int) -> int:
-        """A bound on the sum of squared distances, in steps, after snapping; Lemma 2."""
+        """A bound on the sum of squared distances, in steps, after snapping; Lemma 2.
+
+        ``sensitivity_squared`` is that sum before snapping, ``entries_changed`` how many entries
+        one unit changes.
+        """
         exact = positive(sensitivity_squared, name="sensitivity_squared") / self.step**2
         if entries_changed == 1:
             return (math.isqrt(math.ceil(exact) - 1) + 1) ** 2

@@ -84,7 +84,7 @@ class KeyRelease:
         return _probability(self.epsilon / self.keys, _share(self.delta, self.keys), count)
 
     def law(self, units: int) -> FiniteLaw:
-        """Shown or not, with these probabilities."""
+        """Whether a key with so many ``units`` is shown or not, with these probabilities."""
         shown = self.probability(units)
         return FiniteLaw.exact([(True, shown), (False, 1 - shown)])
 
@@ -111,7 +111,7 @@ class KeyRelease:
         return shown
 
     def least_units(self, confidence: Exact) -> int:
-        """The fewest units with which a key is shown at least this often."""
+        """The fewest units with which a key is shown as often as ``confidence`` says, or more."""
         wanted = proportion(confidence, name="confidence")
         return least_integer(lambda units: self.probability(units) >= wanted, fails_at=0)
 

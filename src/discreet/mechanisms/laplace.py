@@ -131,6 +131,9 @@ class Laplace:
     ) -> Laplace:
         """The cheapest mechanism whose every answer is within ``margin``, so often.
 
+        ``confidence`` is how often; ``sensitivity``, ``grid`` and ``entries_changed`` are those of
+        the mechanism.
+
         ``coordinates`` entries are all within it together.  Cheapest on the
         ladder of six-digit decimals: one rung less of epsilon would miss.
         """
@@ -197,7 +200,11 @@ class Laplace:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, coordinates: int = 1
     ) -> int | Fraction:
-        """The least m such that, except with probability ``beta``, no entry is off by more."""
+        """The least m such that, except with probability ``beta``, no entry is off by more.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; it covers so many ``coordinates`` at
+        once.
+        """
         steps = margin_steps(
             self.step_scale,
             failure_share(beta, confidence),

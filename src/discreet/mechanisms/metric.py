@@ -28,6 +28,8 @@ from discreet.noise.table import Table, draw_array
 class MetricSpace:
     """Finitely many points and the distance of every two of them; checked to be a metric.
 
+    ``distances`` has a row for each of ``points``, with its distance from each in their order.
+
     >>> towns = MetricSpace.of(("A", "B", "C"), lambda p, q: 4 * abs(ord(p) - ord(q)))
     >>> towns.distance("A", "C"), towns.homogeneous
     (Fraction(8, 1), False)
@@ -63,7 +65,7 @@ class MetricSpace:
 
     @classmethod
     def of(cls, points: Iterable[Hashable], distance: Callable[[Any, Any], Exact]) -> MetricSpace:
-        """The space whose distances are ``distance(p, q)``."""
+        """The space of ``points`` whose distances are ``distance(p, q)``."""
         names = tuple(points)
         return cls(names, [[distance(p, q) for q in names] for p in names])
 
@@ -86,7 +88,7 @@ class MetricSpace:
         return found
 
     def distance(self, first: Hashable, second: Hashable) -> Fraction:
-        """The distance of two points."""
+        """The distance of two points, ``first`` and ``second``."""
         return self.multiples[self.index_of(first)][self.index_of(second)] * self.unit
 
 
@@ -161,7 +163,10 @@ class MetricNoise:
         return FiniteLaw.proportional(self.space.points, weights)
 
     def margin(self, beta: Exact | None = None, *, confidence: Exact | None = None) -> Fraction:
-        """The least distance exceeded with probability at most ``beta``, at the worst point."""
+        """The least distance exceeded with probability at most ``beta``, at the worst point.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         allowed = failure_share(beta, confidence)
         rows = {tuple(sorted(row)) for row in self.space.multiples}
         return max(self._reach(row, allowed) for row in rows) * self.space.unit
@@ -256,7 +261,11 @@ class HammingCube:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, dimension: int
     ) -> int:
-        """The least m such that, except with probability ``beta``, at most m bits are flipped."""
+        """The least m such that, except with probability ``beta``, at most m bits are flipped.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``dimension`` is how many bits there
+        are.
+        """
         allowed = failure_share(beta, confidence)
         length = whole(dimension, name="dimension", least=1)
         rate = self.epsilon / self.sensitivity

@@ -26,7 +26,10 @@ _EXACT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class NoisyMoments:
-    """What was released: a count, the sum of the vectors and the sum of their outer products."""
+    """What was released: a ``count``, and sums of the vectors, ``sums``, and of ``products``.
+
+    The products are the outer ones of each vector with itself.
+    """
 
     count: int
     sums: Doubles
@@ -45,7 +48,7 @@ class NoisyMoments:
 
 @dataclass(frozen=True, slots=True)
 class MomentMargins:
-    """How far off the count, every sum and every product are, all of them together."""
+    """How far off the ``count``, all ``sums`` and all ``products`` are, all of them together."""
 
     count: float
     sums: float
@@ -179,7 +182,10 @@ class Moments:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None
     ) -> MomentMargins:
-        """How far off each part is, except with probability ``beta`` for all of them together."""
+        """How far off each part is, except with probability ``beta`` for all of them together.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         third = failure_share(beta, confidence) / 3
         pairs = self.dimension * (self.dimension + 1) // 2
         return MomentMargins(
@@ -189,7 +195,10 @@ class Moments:
         )
 
     def law(self, rows: Any) -> ProductLaw:
-        """The exact law of the released integers: count, sums, upper triangle of the products."""
+        """The exact law of the released integers: count, sums, upper triangle of the products.
+
+        ``rows`` are those of ``release``.
+        """
         vectors = self.enforce(rows)
         sums, products = _exact_sums(vectors, self.reach)
         upper = [products[i][j] for i in range(self.dimension) for j in range(i, self.dimension)]

@@ -27,7 +27,7 @@ Released = TypeVar(
 
 
 def clamp(released: Released, *, lower: Exact, upper: Exact) -> Released:
-    """Each number brought into [lower, upper].
+    """Each number ``released`` brought into [lower, upper].
 
     >>> clamp([-4, 17, 250], lower=2, upper=99)
     [2, 17, 99]
@@ -57,7 +57,7 @@ def clamp(released: Released, *, lower: Exact, upper: Exact) -> Released:
 
 
 def nonnegative(released: Released) -> Released:
-    """Each number, or 0 where noise took it below.
+    """Each number ``released``, or 0 where noise took it below.
 
     >>> nonnegative((-4, 17, 2.5))
     (0, 17, 2.5)
@@ -68,7 +68,7 @@ def nonnegative(released: Released) -> Released:
 
 
 def round_to(released: Released, *, step: Exact) -> Released:
-    """Each number at the nearest multiple of ``step``, halves to the even multiple.
+    """Each number ``released`` at the nearest multiple of ``step``, halves to the even multiple.
 
     >>> round_to([1041, 977.5], step=25)
     [1050, 975.0]
@@ -94,6 +94,8 @@ def round_to(released: Released, *, step: Exact) -> Released:
 def isotonic(released: ArrayLike, *, variances: ArrayLike | None = None) -> Doubles:
     """The closest non-decreasing sequence, in least squares weighted by 1 / variance.
 
+    ``released`` is the sequence, ``variances`` are those of its numbers, equal unless given.
+
     Pool adjacent violators, in linear time.  For noisy counts of a sorted
     histogram or a cumulative count it only removes error.
 
@@ -118,7 +120,7 @@ def isotonic(released: ArrayLike, *, variances: ArrayLike | None = None) -> Doub
 
 
 def simplex(released: ArrayLike, *, total: float) -> Doubles:
-    """The closest non-negative vector that adds up to ``total``, in least squares.
+    """The non-negative vector closest to ``released`` that adds up to ``total``, in least squares.
 
     >>> simplex([5, -2, 9], total=8).tolist()
     [2.0, 0.0, 6.0]
@@ -142,7 +144,7 @@ def simplex(released: ArrayLike, *, total: float) -> Doubles:
 def consistent(
     released: ArrayLike, *, parents: Sequence[int | None], variances: ArrayLike
 ) -> Doubles:
-    """The closest numbers in which every parent is the sum of its children.
+    """The numbers closest to ``released`` in which every parent is the sum of its children.
 
     ``parents[i]`` is the index of the node above node i, or ``None`` for a
     root.  Closest in least squares weighted by 1 / variance, which is the best

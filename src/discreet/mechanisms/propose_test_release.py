@@ -31,7 +31,10 @@ _SURE = 51
 
 @dataclass(frozen=True, slots=True)
 class TestedLaw(Law):
-    """Either nothing (``None``) or an integer with noise around it."""
+    """Either nothing (``None``) or an integer with noise around it, of the law ``answer``.
+
+    Nothing, where the noisy distance, of the law ``distance``, is not above ``threshold``.
+    """
 
     __test__ = False  # not a test, whatever pytest thinks of the name
 
@@ -40,7 +43,7 @@ class TestedLaw(Law):
     answer: DiscreteLaplaceLaw
 
     def mass(self, outcome: Hashable) -> arb:
-        """A ball that contains P(outcome)."""
+        """A ball that contains P(``outcome``)."""
         if outcome is None:
             return self.distance.below(self.threshold + 1)
         return self.distance.tail(self.threshold + 1) * self.answer.mass(outcome)
@@ -50,6 +53,8 @@ class TestedLaw(Law):
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ProposeTestRelease:
     """Release a value with noise for a proposed sensitivity, or say that it did not hold.
+
+    The value is a whole number, or is put on the public ``grid``.
 
     Definition:
         Let d(x) be how many units must be added or removed before the value's
@@ -127,7 +132,10 @@ class ProposeTestRelease:
         return Loss.approximate(self.epsilon, self.exact_delta)
 
     def release(self, value: Any, *, distance: int) -> Any:
-        """``value`` with noise, or ``None`` if the test does not pass."""
+        """``value`` with noise, or ``None`` if the test does not pass.
+
+        ``distance`` is the d(x) of the definition.
+        """
         away = whole(distance, name="distance")
         to_steps(value, self.grid)  # refuse before the test, so that a refusal says nothing of it
         if away + discrete_laplace(2 / self.epsilon) <= self.threshold:
@@ -137,7 +145,8 @@ class ProposeTestRelease:
     def release_median(self, ranked: RankedCells, *, span: int) -> Any:
         """The median of cells between 0 and ``span`` with noise, or ``None``.
 
-        The cells within ``reach`` ranks of the middle must stand alone.
+        ``ranked`` are the values as cells, in steps. The cells within ``reach`` ranks of the middle
+        must stand alone.
         """
         domain = Domain(0, span, None)
         away = find_distance(ranked, domain, bound=int(self.bound), most=self.most_distance)
@@ -164,12 +173,15 @@ class ProposeTestRelease:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None
     ) -> int | Fraction:
-        """How far off an answer is, except with probability ``beta``, given that it is answered."""
+        """How far off an answer is, except with probability ``beta``, given that it is answered.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         steps = margin_steps(self.step_scale, failure_share(beta, confidence), 1)
         return steps if self.grid is None else (steps + 1) * self.grid.step
 
     def law(self, value: Any, *, distance: int) -> TestedLaw:
-        """The exact law of the answer, counted in steps of the grid, and ``None``."""
+        """The exact law of ``release(value, distance=...)``, in steps of the grid, and ``None``."""
         steps = to_steps(value, self.grid)
         if not isinstance(steps, int):
             raise InvalidParameter(
@@ -193,7 +205,8 @@ def median_distance(
 ) -> int:
     """How many values must be added or removed before the median can move by more than ``bound``.
 
-    ``grid`` is the public one that values are put on, where they are not whole numbers.
+    ``values`` lie between ``lower`` and ``upper``, or are clipped; ``grid`` is the public one that
+    values are put on, where they are not whole numbers.
 
     Exactly: the least k with A(k) > bound, for the A of
     :class:`SmoothMedian`.  It is computed from the data and is not private; one

@@ -27,7 +27,7 @@ _MOST_CATEGORIES = 2**31
 
 
 class Estimate(NamedTuple):
-    """An unbiased estimate and its standard error."""
+    """An unbiased estimate, the ``value``, and its ``standard_error``."""
 
     value: float
     standard_error: float
@@ -51,8 +51,8 @@ class _Response:
     def release(self, value: Any) -> Any:
         """The report of one respondent, or of each one in a list, tuple or array.
 
-        Answers are whole numbers below ``categories``, or booleans where there
-        are two; reports are of the same kind.
+        ``value`` is the answer, or the answers. They are whole numbers below ``categories``, or
+        booleans where there are two; reports are of the same kind.
         """
         if isinstance(value, np.ndarray):
             return self._reports(value)
@@ -107,6 +107,9 @@ class _Response:
         self, beta: Exact | None = None, *, confidence: Exact | None = None, respondents: int
     ) -> float:
         """How far an estimated number is off, except with probability ``beta``: Hoeffding's bound.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``respondents`` is how many there
+        are.
 
         Holds for every subset of the answers, whatever the truth is.
         """
@@ -172,7 +175,7 @@ class RandomizedResponse(_Response):
         return table.draw_one() if size is None else draw_array(size, table.fill)
 
     def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one respondent's report."""
+        """The exact law of the report of one respondent whose answer is ``value``."""
         code = _code(value, self.categories)
 
         def masses() -> list[arb]:
@@ -235,7 +238,7 @@ class TwoCoinResponse(_Response):
         return bernoulli(self.truth + (1 - self.truth) / self.categories, size)
 
     def law(self, value: Any) -> FiniteLaw:
-        """The exact law of one respondent's report: rational."""
+        """The exact law of the report of one respondent whose answer is ``value``: rational."""
         code = _code(value, self.categories)
         otherwise = (1 - self.truth) / self.categories
         return FiniteLaw.exact(

@@ -117,11 +117,14 @@ class SmoothMedian:
         return Loss.approximate(self.epsilon, self.delta)
 
     def release(self, values: Any) -> Any:
-        """A private median of a list or array of numbers."""
+        """A private median of a list or array of numbers, ``values``."""
         return self.release_ranked(self._rank(values))
 
     def release_ranked(self, ranked: RankedCells) -> Any:
-        """The same of cells: those within ``reach`` ranks of the middle must stand alone."""
+        """The same of cells: those within ``reach`` ranks of the middle must stand alone.
+
+        ``ranked`` are these cells, in order.
+        """
         law = self._law(ranked)
         return self.domain.lift(law.center + discrete_laplace(law.scale))
 
@@ -138,14 +141,17 @@ class SmoothMedian:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, smooth: Exact
     ) -> int | Fraction:
-        """How far off the answer is, except with probability ``beta``, if S(x) is ``smooth``."""
+        """How far off the answer is, except with probability ``beta``, if S(x) is ``smooth``.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         step = Fraction(1) if self.grid is None else self.grid.step
         scale = 2 * positive(smooth, name="smooth") / step / self.epsilon
         steps = margin_steps(scale, failure_share(beta, confidence), 1)
         return steps if self.grid is None else (steps + 1) * step
 
     def law(self, values: Any) -> DiscreteLaplaceLaw:
-        """The exact law of the answer, counted in steps of the grid."""
+        """The exact law of ``release(values)``, counted in steps of the grid."""
         return self._law(self._rank(values))
 
     def smooth_sensitivity(self, values: Any) -> Fraction:

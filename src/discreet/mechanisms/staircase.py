@@ -121,6 +121,8 @@ class Staircase:
     ) -> Staircase:
         """The cheapest mechanism whose answer is within ``margin``, so often.
 
+        ``confidence`` is how often; ``sensitivity`` and ``grid`` are those of the mechanism.
+
         Cheapest on the ladder of six-digit decimals, as far as margins fall when prices rise:
         where a wider first step is chosen they may stand still.
         """
@@ -140,7 +142,7 @@ class Staircase:
 
     @staticmethod
     def drawable(steps: int, epsilon: Fraction) -> bool:
-        """Whether draws of this sensitivity, in steps, fit 64-bit integers."""
+        """Whether draws of a sensitivity in ``steps``, at ``epsilon``, fit 64-bit integers."""
         return steps <= GREATEST_SCALE and steps / epsilon <= GREATEST_SCALE
 
     @property
@@ -156,7 +158,7 @@ class Staircase:
         return unit**2 * _mean_square(self.steps, self.epsilon, self.width)
 
     def release(self, value: Any, *, exact: bool = False) -> Any:
-        """``value`` with noise; kinds as for ``Laplace.release``."""
+        """``value`` with noise; kinds, and ``exact``, as for ``Laplace.release``."""
         steps, price, width = self.steps, self.epsilon, self.width
         if type(value) is int and self.grid is None:
             return value + staircase(steps, price, width)
@@ -167,7 +169,11 @@ class Staircase:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, coordinates: int = 1
     ) -> int | Fraction:
-        """The least m such that, except with probability ``beta``, no entry is off by more."""
+        """The least m such that, except with probability ``beta``, no entry is off by more.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; it covers so many ``coordinates`` at
+        once.
+        """
         allowed = failure_share(beta, confidence)
         count = whole(coordinates, name="coordinates", least=1)
         law = self.noise_law

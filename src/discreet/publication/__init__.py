@@ -5,7 +5,9 @@ noisy numbers, and works only on those: synthetic tables, workloads of linear
 questions, hierarchies, counters over time.
 """
 
+from discreet.publication.agenda import Agenda, Division, read_agenda
 from discreet.publication.counter import Counter, CounterRun
+from discreet.publication.declared import Declared
 from discreet.publication.domain import Column
 from discreet.publication.gram import Gram, Prefixes, Questions, Ranges
 from discreet.publication.hierarchy import Hierarchy, make_consistent, release_hierarchy
@@ -65,6 +67,7 @@ from discreet.publication.workload import (
 
 __all__ = [
     "MWEM",
+    "Agenda",
     "Battery",
     "Cells",
     "Certificate",
@@ -72,7 +75,9 @@ __all__ = [
     "Combinations",
     "Counter",
     "CounterRun",
+    "Declared",
     "Distance",
+    "Division",
     "Errors",
     "Gram",
     "Hierarchy",
@@ -114,6 +119,7 @@ __all__ = [
     "plan_marginals",
     "plan_strategy",
     "plan_workload",
+    "read_agenda",
     "release_hierarchy",
     "release_marginals",
     "synthesize",

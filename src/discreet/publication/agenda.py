@@ -7,8 +7,9 @@ Errors are those that the noise will have, from the declaration alone.
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +28,7 @@ from discreet.question.levels import Levels
 NORMAL = 1.96
 """Deviations within which a number is 95 times in 100."""
 _OWN = ("epsilon", "rho", "delta")
+_SIGNS = {Kind.GAUSSIAN: "ρ", Kind.LAPLACE: "ε"}
 _UNIT = Fraction(1, 10**6)  # least parts that a price found for a target is rounded up to
 
 
@@ -46,10 +48,22 @@ class Item:
         """Whether there is a target."""
         return self.within is not None or self.relative is not None
 
+    def to_json(self) -> dict[str, Any]:
+        """What the plan says of it, in the words of its file; amounts are exact texts."""
+        own = {name: said for name, said in self.declared.to_json().items() if name not in _OWN}
+        wanted = {"within": self.within, "relative": self.relative}
+        if self.weight != 1:
+            wanted["weight"] = self.weight
+        return own | {name: str(amount) for name, amount in wanted.items() if amount is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What a plan says; nothing is decided yet."""
+    """What a plan says, as :func:`read_agenda` reads it; nothing is decided yet.
+
+    ``items`` are its releases, ``epsilon``, perhaps with ``delta``, or ``rho`` the price of all of
+    them together; without ``epsilon`` and ``rho`` the least price is looked for.
+    """
 
     items: tuple[Item, ...]
     epsilon: Fraction | None = None
@@ -72,19 +86,54 @@ class Agenda:
             return Spend.pure(self.epsilon)
         return Spend.approximate(self.epsilon, self.delta)
 
+    def to_json(self) -> dict[str, Any]:
+        """What the plan says, in the words of its file; amounts are exact texts."""
+        price = {name: getattr(self, name) for name in _OWN}
+        return {
+            "plan": {name: str(amount) for name, amount in price.items() if amount is not None},
+            "release": [item.to_json() for item in self.items],
+        }
 
-def read_agenda(file: Path) -> Agenda:
-    """The plan in a TOML file, or a refusal."""
+
+Given = Agenda | str | os.PathLike[str] | Mapping[str, Any]
+"""A plan, or where or how it is written."""
+
+
+def read_agenda(given: Given) -> Agenda:
+    """The plan in ``given``, or a refusal: the path of a TOML file, its text, or a dict like it.
+
+    >>> read_agenda('''
+    ... [plan]
+    ... epsilon = 2
+    ... [[release]]
+    ... name = "cities"
+    ... kind = "marginals"
+    ... of = "visits"
+    ... ''').to_json()["plan"]
+    {'epsilon': '2'}
+    """
+    if isinstance(given, Agenda):
+        return given
+    if isinstance(given, Mapping):
+        return parse_agenda(given)
+    if isinstance(given, str) and ("\n" in given or "=" in given):
+        return parse_agenda(_read_toml(lambda: given, "the plan"))
+    if isinstance(given, str | os.PathLike):
+        file = Path(given)
+        return parse_agenda(_read_toml(lambda: file.read_text(encoding="utf-8"), file.name))
+    raise _make_refusal(f"a plan is a path, a text or a dict, and no {type(given).__name__}.")
+
+
+def _read_toml(read: Callable[[], str], name: str) -> dict[str, Any]:
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(read())
+    except (OSError, ValueError, RecursionError) as error:
         raise SchemaRefusal(
             "S1",
-            f"{file.name} cannot be read as TOML: {error}.",
+            f"{name} cannot be read as TOML: {error}.",
             why="nothing was planned; no person's data is involved.",
             fix="write [plan] with a price, and one [[release]] for each release.",
         ) from None
-    return parse_agenda(data)
 
 
 def parse_agenda(data: Mapping[str, Any]) -> Agenda:
@@ -96,7 +145,8 @@ def parse_agenda(data: Mapping[str, Any]) -> Agenda:
     ('rho', Fraction(20, 1))
     """
     price, listed = data.get("plan", {}), data.get("release", [])
-    if set(data) - {"plan", "release"} or not isinstance(price, Mapping) or not listed:
+    known = isinstance(price, Mapping) and isinstance(listed, Sequence) and bool(listed)
+    if set(data) - {"plan", "release"} or not known:
         raise _make_refusal("a plan has [plan] and at least one [[release]], and nothing else.")
     if set(price) - set(_OWN):
         raise _make_refusal("[plan] holds epsilon, perhaps with a delta, or rho, and nothing else.")
@@ -117,7 +167,9 @@ def parse_agenda(data: Mapping[str, Any]) -> Agenda:
     return agenda
 
 
-def _read_item(given: Mapping[str, Any]) -> Item:
+def _read_item(given: object) -> Item:
+    if not isinstance(given, Mapping):
+        raise _make_refusal("each [[release]] says by name what it is, and nothing else.")
     own = dict(given)
     weight, within = own.pop("weight", 1), own.pop("within", None)
     relative = own.pop("relative", None)
@@ -136,16 +188,28 @@ def _read_item(given: Mapping[str, Any]) -> Item:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A price for each release, and within what its usual number then is at 95 %."""
+    """A price for each release of a plan, and within what its usual number then is at 95 %.
+
+    ``declared`` are the releases, ``amounts`` their prices (of ``kind`` ρ or ε), ``margins`` how
+    near a usual number of each is then, ``units`` what an amount of one would give, ``targets``
+    within what each is wanted, or None; of a relative target, times a usual number.
+    """
 
     kind: Kind
     declared: tuple[Declared, ...]
     amounts: tuple[Fraction, ...]
     margins: tuple[float, ...]
     units: tuple[float, ...]
-    """The margins that an amount of one would give."""
     targets: tuple[float | None, ...]
-    """Within what each is wanted; a relative target, times a usual number of its release."""
+
+    def __str__(self) -> str:
+        sign = _SIGNS[self.kind]
+        lines = [
+            f"{one.describe()}: {sign} = {float(amount):.4g}, ± {margin:,.4g}"
+            for one, amount, margin in zip(self.declared, self.amounts, self.margins, strict=True)
+        ]
+        total = f"{sign} = {float(self.total):.6g} for all. Nothing was charged."
+        return "\n".join([*lines, total, *self.list_missed()])
 
     @property
     def total(self) -> Fraction:
@@ -155,7 +219,7 @@ class Division:
     def curve(
         self, times: Sequence[float] = (0.25, 0.5, 1, 2, 4)
     ) -> list[tuple[float, list[float]]]:
-        """For several prices of all of it, within what each release is."""
+        """For prices so many ``times`` that of all of it, within what each release is."""
         power = _power(self.kind)
         return [
             (float(self.total) * one, [margin / one**power for margin in self.margins])
@@ -165,7 +229,7 @@ class Division:
     def least_curve(
         self, times: Sequence[float] = (0.25, 0.5, 1, 2, 4)
     ) -> list[tuple[float, float]]:
-        """For targets so many times as wide, the least price that meets them all."""
+        """For targets so many ``times`` as wide, the least price that meets them all."""
         wanted = [(u, t) for u, t in zip(self.units, self.targets, strict=True) if t is not None]
         power = _power(self.kind)
         return [
@@ -173,6 +237,35 @@ class Division:
             for one in times
             if wanted
         ]
+
+    def list_missed(self) -> list[str]:
+        """The releases that a given price leaves further off than their targets, in words."""
+        return [
+            f"{one.name}: ± {margin:,.4g} at this price; wanted ± {target:,.4g}"
+            for one, margin, target in zip(self.declared, self.margins, self.targets, strict=True)
+            if target is not None and margin > target * (1 + 1e-9)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, with both curves, as JSON: what every door tells."""
+        told = zip(self.declared, self.amounts, self.margins, self.targets, strict=True)
+        return {
+            "kind": self.kind.value,
+            "total": str(self.total),
+            "releases": [
+                {
+                    "name": one.name,
+                    "kind": one.kind,
+                    "amount": str(amount),
+                    "within": margin,
+                    "wanted": target,
+                }
+                for one, amount, margin, target in told
+            ],
+            "curve": [[total, margins] for total, margins in self.curve()],
+            "least": [[times, price] for times, price in self.least_curve()],
+            "missed": self.list_missed(),
+        }
 
 
 def divide_agenda(agenda: Agenda, levels: Sequence[tuple[tuple[Levels, ...], int]]) -> Division:
@@ -227,17 +320,6 @@ def _target(item: Item, levels: Sequence[Levels]) -> float | None:
     return float(item.relative) * usual
 
 
-def list_missed(agenda: Agenda, division: Division) -> list[str]:
-    """The releases that a given price leaves further off than their targets."""
-    return [
-        f"{item.declared.name}: ± {margin:,.4g} at this price; wanted ± {target:,.4g}"
-        for item, margin, target in zip(
-            agenda.items, division.margins, division.targets, strict=True
-        )
-        if target is not None and margin > target * (1 + 1e-9)
-    ]
-
-
 def _power(kind: Kind) -> float:
     """An error goes down with this power of the price."""
     return 0.5 if kind is Kind.GAUSSIAN else 1.0
@@ -252,4 +334,4 @@ def _make_refusal(what: str) -> InvalidParameter:
     )
 
 
-__all__ = ["Agenda", "Division", "divide_agenda", "list_missed", "parse_agenda", "read_agenda"]
+__all__ = ["Agenda", "Division", "Given", "divide_agenda", "parse_agenda", "read_agenda"]

@@ -36,6 +36,8 @@ MOST_STEPS = 2**16
 class Counter:
     """Publish running totals of ``cells`` counts over a horizon of steps.
 
+    ``horizon`` is how many steps there are, and ``spend`` the rho of all of them.
+
     Definition:
         After step t, y_t = sum over s <= t of c_(t-s) x_s + Z_t is published, in
         whole numbers: c is the square-root sequence 1, 1/2, 3/8, ... rounded to
@@ -143,7 +145,10 @@ class Counter:
 
 
 class CounterRun:
-    """One counter as it goes; it holds the true increments, so it is never shown or copied."""
+    """One counter as it goes; it holds the true increments, so it is never shown or copied.
+
+    ``counter`` is what it is of; ``journal`` keeps every step on disk, if there is one.
+    """
 
     def __init__(self, counter: Counter, journal: Journal | None = None) -> None:
         self.counter = counter
@@ -165,7 +170,10 @@ class CounterRun:
         )
 
     def step(self, increments: object) -> Doubles:
-        """Add one step's counts and publish; the running totals so far, unbiased."""
+        """Add one step's counts and publish; the running totals so far, unbiased.
+
+        ``increments`` has the count of this step for each cell.
+        """
         counter = self.counter
         if len(self.released) >= counter.horizon:
             raise Halted(

@@ -40,6 +40,15 @@ _NEEDS = {
 class Declared:
     """One release: its ``name``, its ``kind``, of which table or view, for how much.
 
+    :meth:`of` reads what is declared.  ``source`` is a table or a SELECT; the price is ``epsilon``,
+    perhaps with a ``delta``, or ``rho``.  Which columns are counted say ``columns``, ``ways`` and
+    ``sets`` (of marginals; with ``best``, the nearest), ``by`` (of one column, or a tree); how
+    finely ``cells``; which matter more ``interest``, which listed values are in an order
+    ``ordered``.  ``keep`` is what every synthetic row keeps, ``margins`` the share that buys how
+    far off it is, ``rows`` about how many there are.  Of a hierarchy, ``totals`` are public, and
+    the places that there are stand in a public table, the ``geography``, or in ``tree``; of a
+    counter, one unit is counted in ``steps_per_unit`` steps; ``questions`` are counts in SQL.
+
     >>> declared = Declared.of("cities", kind="marginals", of="visits", epsilon=1)
     >>> declared.spend(rows_per_unit=3).rows_per_unit, declared.describe()
     (3, 'RELEASE cities: MARGINALS OF visits')
@@ -79,7 +88,11 @@ class Declared:
 
     @classmethod
     def of(cls, name: str, *, kind: str, of: str, **declared: Any) -> Declared:
-        """A release as it was declared, or a refusal; reads nothing."""
+        """A release as it was declared, or a refusal; reads nothing.
+
+        ``name``, ``kind``, ``of`` a table or a SELECT; ``declared`` is all else, in the words of
+        docs/publication.md.
+        """
         known = {field.name for field in fields(cls)} - {"name", "kind", "source"}
         unknown = sorted(map(str, set(declared) - known))
         if unknown:
@@ -141,7 +154,7 @@ class Declared:
             )
 
     def spend(self, *, rows_per_unit: int) -> Spend:
-        """The amount, for tables in which a unit has so many rows."""
+        """The amount, for tables in which a unit has ``rows_per_unit`` rows."""
         if self.rho is not None:
             return Spend.concentrated(self.rho, rows_per_unit=rows_per_unit)
         if self.epsilon is None:

@@ -19,6 +19,8 @@ MOST_LEVELS = 2**20
 class Column:
     """One column: its levels, coded 0 … size − 1.
 
+    ``name`` is what it is called, ``size`` how many levels it has.
+
     ``ordered`` says that neighbouring levels are alike (numbers, dates, grades);
     ``null`` that the last level stands for a missing value.  ``interest`` weighs
     the errors of the tables the column is in.

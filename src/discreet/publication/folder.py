@@ -7,9 +7,7 @@ can compute it again: :func:`read_folder` does, and :mod:`verifying` compares.
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,9 +27,10 @@ from discreet.publication.draws import (
     noise_parameter,
     shape_of,
 )
+from discreet.publication.legend import KEY, write_legend
 from discreet.publication.measure import Measurement, Query
 from discreet.publication.outline import Outline
-from discreet.publication.placing import SUMS, is_plain, list_files, place_folder
+from discreet.publication.placing import is_plain, place_folder
 from discreet.publication.product import PLANNER, Product, make_product
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
@@ -43,7 +42,7 @@ from discreet.release.record import from_json, to_json
 FORMAT = "discreet release"
 CERTIFICATE, MEASUREMENTS = "certificate.json", "measurements.parquet"
 CARD, REPORT = "card.md", "report.html"
-WORDING = 2
+WORDING = 3
 """The version of the words of card and report: whoever changes one of them counts on."""
 MOST_BYTES = 2**28
 """Of a text that somebody hands over: a longer one is not read."""
@@ -201,20 +200,12 @@ def _write_files(made: Made, folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
         pq.write_table(table, folder / f"{name}.parquet")
         csv.write_csv(legible(name, table), folder / f"{name}.csv")
-    pq.write_table(pa.Table.from_pylist(made.lines(), schema=_schema()), folder / MEASUREMENTS)
+    schema = _schema().with_metadata({KEY: write_legend(made)})
+    pq.write_table(pa.Table.from_pylist(made.lines(), schema=schema), folder / MEASUREMENTS)
     certificate = json.dumps(made.certificate(), indent=2, ensure_ascii=False)
     (folder / CERTIFICATE).write_text(certificate + "\n", encoding="utf-8")
     (folder / CARD).write_text(write_card(made), encoding="utf-8")
     (folder / REPORT).write_text(write_report(made), encoding="utf-8")
-
-
-def pack_folder(folder: Path) -> bytes:
-    """A release as one ZIP file, the same bytes every time."""
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, file in [*list_files(folder), (SUMS, folder / SUMS)]:
-            packed.writestr(zipfile.ZipInfo(f"{folder.name}/{name}"), file.read_bytes())
-    return sink.getvalue()
 
 
 def _schema() -> Any:
@@ -375,6 +366,15 @@ def read_lines(folder: Path) -> list[dict[str, Any]]:
     return lines
 
 
+def read_legend(folder: Path) -> bytes | None:
+    """What the measurements say of themselves; None in a folder of before they did."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(folder / MEASUREMENTS) as file:
+        said = (file.metadata.metadata or {}).get(KEY)
+    return None if said is None else bytes(said)
+
+
 def _nothing() -> Loss:
     return Loss(Fraction(0), Fraction(0))
 
@@ -394,9 +394,9 @@ __all__ = [
     "Promise",
     "data_files",
     "legible",
-    "pack_folder",
     "read_certificate",
     "read_folder",
+    "read_legend",
     "read_lines",
     "write_folder",
 ]

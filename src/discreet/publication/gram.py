@@ -62,7 +62,7 @@ class Prefixes:
         return np.arange(self.size, 0, -1, dtype=np.float64)
 
     def multiply(self, rows: Doubles) -> Doubles:
-        """G is the cumulative sum from the left, then from the right."""
+        """``rows`` @ G: G is the cumulative sum from the left, then from the right."""
         prefixes = np.cumsum(rows, axis=-1)
         return np.cumsum(prefixes[..., ::-1], axis=-1)[..., ::-1]
 
@@ -96,7 +96,7 @@ class Ranges:
         return (place + 1) * (self.size - place)
 
     def multiply(self, rows: Doubles) -> Doubles:
-        """G_ij = (min + 1)(n - max): one cumulative sum from each side."""
+        """``rows`` @ G, with G_ij = (min + 1)(n - max): one cumulative sum from each side."""
         place = np.arange(self.size, dtype=np.float64)
         left = np.cumsum(rows * (place + 1), axis=-1)
         right = np.cumsum((rows * (self.size - place))[..., ::-1], axis=-1)[..., ::-1]

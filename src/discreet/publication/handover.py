@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DataRefusal, InvalidParameter
+from discreet.exact.numbers import decimal_up
 from discreet.publication.declared import KINDS
 from discreet.publication.folder import (
     MOST_BYTES,
@@ -23,9 +24,10 @@ from discreet.publication.folder import (
     read_folder,
     write_folder,
 )
-from discreet.publication.placing import SUMS, find_changes, is_plain, place_folder
-from discreet.publication.report import STYLE, describe_promise
+from discreet.publication.placing import SUMS, find_changes, is_plain, place_folder, settle
+from discreet.publication.report import STYLE, describe_promise, write_table
 from discreet.publication.verifying import OTHER_WORDS, Checked, check_files, verify_made
+from discreet.release.display import plural
 
 FORMAT = "discreet publication"
 INDEX, PAGE = "publication.json", "index.html"
@@ -38,7 +40,11 @@ def write_handover(listed: Sequence[Made], folder: Path) -> Path:
 
 
 def check_place(folder: Path) -> None:
-    """Refuse to write where something else is, or was put beside a publication."""
+    """Refuse to write where something else is, or was put beside a publication.
+
+    One that waits to take its place, because a process was killed, takes it first.
+    """
+    settle(folder)
     if folder.exists() and not _is_as_written(folder):
         raise InvalidParameter(
             "P9",
@@ -94,8 +100,8 @@ def _write_page(listed: Sequence[Made]) -> str:
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Publication</title>'
         f"<style>{STYLE}</style><body><h1>Publication</h1><p>Releases that were planned and "
-        "charged together. Their losses add up.</p><table><tr><th>release<th>kind<th>loss</tr>"
-        f"{rows}</table>{promises}</body></html>\n"
+        "charged together. Their losses add up.</p>"
+        f"{write_table(['release', 'kind', 'loss'], rows)}{promises}</body></html>\n"
     )
 
 
@@ -111,7 +117,7 @@ def verify_handover(folder: Path) -> list[Checked]:
     inside = sorted(one.name for one in folder.iterdir() if one.is_dir())
     beside = {one.name for one in folder.iterdir() if not one.is_dir()}
     only = sorted(names) == inside and beside == {INDEX, PAGE, SUMS}
-    says = f"{len(inside)} folders and {len(beside)} files, {len(names)} listed"
+    says = f"{plural(len(inside), 'folder')} and {plural(len(beside), 'file')}, {len(names)} listed"
     checks = [check_files(folder), Checked("list of releases", only, says)]
     found = []
     for name in names:
@@ -121,7 +127,7 @@ def verify_handover(folder: Path) -> list[Checked]:
     checks.append(_check_page(found, folder / PAGE))
     total = _add_up(read_certificate(folder / name) for name in names)
     signs = {"rho": "ρ", "epsilon": "ε"}
-    words = ", ".join(f"{signs[kind]} = {float(Fraction(one)):.6g}" for kind, one in total.items())
+    words = ", ".join(f"{signs[kind]} = {decimal_up(Fraction(one))}" for kind, one in total.items())
     return [*checks, Checked("loss of all releases", total == said["loss"], words)]
 
 

@@ -44,7 +44,7 @@ class Hierarchy:
 
     @classmethod
     def of(cls, paths: Sequence[Sequence[object]]) -> Hierarchy:
-        """The tree of a list of leaves, each given as its path from the top.
+        """The tree of a list of leaves, each given as its path from the top: ``paths``.
 
         >>> Hierarchy.of([("north", "ayr"), ("south", "bath"), ("south", "deal")]).counts
         (1, 2, 3)

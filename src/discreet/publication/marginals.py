@@ -40,6 +40,9 @@ _NEGLIGIBLE = 1e-5  # of the spend: a table that would get less is not measured
 class MarginalPlan:
     """Which tables are measured for how much, and the variance of what is asked.
 
+    ``sizes`` are the numbers of levels of all columns, ``asked`` and ``measured`` the marginals and
+    tables, each by the places of its columns; ``spends`` has what each measured one costs.
+
     Definition:
         Each measured table A gets independent discrete noise in every cell; the
         part of a marginal that belongs to C is the mean of what every A that
@@ -78,7 +81,7 @@ class MarginalPlan:
         )
 
     def variance(self, asked: Subset) -> float:
-        """The variance of every cell of a marginal."""
+        """The variance of every cell of a marginal that is ``asked``."""
         total = 0.0
         for part in list_subsets(asked):
             rest = _cells(self.sizes, set(asked) - set(part))
@@ -97,7 +100,11 @@ class MarginalPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
-    """One released marginal: unbiased values and the variance that each of them has."""
+    """One released marginal: unbiased values and the variance that each of them has.
+
+    ``columns`` are their places, ``values`` the table and ``variance`` that of each cell;
+    ``gaussian`` says whether the noise is.
+    """
 
     columns: Subset
     values: Doubles

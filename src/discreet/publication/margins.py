@@ -51,12 +51,15 @@ class Promise(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """A margin and what it promises; ``within`` is None when there is no margin."""
+    """A margin and what it promises.
+
+    ``promise`` is how far it is to be trusted; ``within`` is None when there is no margin. ``ends``
+    are the numbers between which the truth lies, where they are not as far away on both sides.
+    """
 
     promise: Promise
     within: float | None
     ends: tuple[float, float] | None = None
-    """Between which numbers the truth lies, where they are not as far away on both sides."""
 
     def __str__(self) -> str:
         """In words, as an answer shows it."""
@@ -75,6 +78,9 @@ class Margin:
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
     """Noisy distances between the data's tables and the synopsis's, by their columns.
+
+    ``distances`` are these; ``rows_variance`` is that with which the synopsis's number of rows was
+    estimated, and ``gaussian`` says whether by Gaussian noise.
 
     Definition:
         For each set of columns, the sum over cells of |data's count − synopsis's
@@ -111,7 +117,10 @@ class Certificate:
     gaussian: bool
 
     def bound(self, columns: Sequence[int], *, beta: Exact) -> float | None:
-        """Every counting question on these columns is within this, or None if none was bought."""
+        """Every counting question on these columns is within this, or None if none was bought.
+
+        ``columns`` are their places; it holds except with probability ``beta``.
+        """
         allowed = proportion(beta, name="beta")
         wanted = set(columns)
         found = [one for those, one in self.distances.items() if wanted <= set(those)]
@@ -128,7 +137,11 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """Noisy order statistics of the errors over a battery of questions on so many columns."""
+    """Noisy order statistics of the errors over a battery of questions on so many columns.
+
+    So many ``questions``, each about ``ways`` columns, were asked; ``quantiles`` has shares of
+    them, each with the error that so many do not exceed, measured with ``noise``.
+    """
 
     ways: int
     questions: int

@@ -37,7 +37,10 @@ GRID = 2**10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A table over some columns, each coarsened by a public map from levels to bins."""
+    """A table over some columns, each coarsened by a public map from levels to bins.
+
+    ``columns`` are their places, and ``maps`` has for each a bin for every level.
+    """
 
     columns: tuple[int, ...]
     maps: tuple[Integers, ...]
@@ -55,7 +58,10 @@ class View:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """The number of rows in every cell of a view: one row moves one cell by one."""
+    """The number of rows in every cell of a view: one row moves one cell by one.
+
+    ``view`` is the table, ``noise`` what is added to each of its cells.
+    """
 
     view: View
     noise: Noise
@@ -64,6 +70,8 @@ class Cells:
 @dataclass(frozen=True, slots=True, eq=False)
 class Combinations:
     """Whole-numbered combinations of the cells of a view: one answer for each row of ``matrix``.
+
+    ``view`` is the table, ``noise`` what is added to each answer.
 
     Before them, if ``diagonal`` is given, each cell times its own weight.
     """
@@ -77,6 +85,8 @@ class Combinations:
 @dataclass(frozen=True, slots=True, eq=False)
 class Distance:
     """How far a view's counts are from a public table: the sum of |GRID · count − reference|.
+
+    ``view`` is the table, ``noise`` what is added to the sum, in steps.
 
     ``reference`` is in steps, 1/GRID of a row.  One row moves the sum by at most
     GRID, however many cells there are.
@@ -108,6 +118,9 @@ class Battery:
 @dataclass(frozen=True, slots=True, eq=False)
 class Errors:
     """Order statistics of |count − reference| over public questions.
+
+    ``batteries`` are the questions, ``references`` the answers that each is compared with; of the
+    errors in order those of ``ranks``, from 0, are told, each with ``noise``.
 
     Each error moves by at most one with one row, and so does every order
     statistic of them, however many questions there are.
@@ -145,7 +158,10 @@ Query = Cells | Combinations | Distance | Errors | Running
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
-    """A query and its noisy answer, in the shape of what was asked."""
+    """A query and its noisy answer, in the shape of what was asked.
+
+    ``query`` is what was asked, ``values`` the answer.
+    """
 
     query: Query
     values: Integers
@@ -155,7 +171,7 @@ class Measurer(Protocol):
     """Whoever holds the rows: draws one stage's noise, once."""
 
     def measure(self, queries: Sequence[Query]) -> list[Measurement]:
-        """A noisy answer to every query, in order."""
+        """A noisy answer to every one of ``queries``, in order."""
 
 
 def ask_cells(columns: Sequence[int], maps: Sequence[Integers], spend: Spend) -> Cells:
@@ -235,6 +251,8 @@ def loss_of(queries: Sequence[Query]) -> Loss:
 class Records:
     """Rows in memory, coded, as a measurer: exact counts plus exact noise.
 
+    ``codes`` has a row for each row and a number for each of ``columns``.
+
     ``queries`` remembers what was asked, so that a test can add up its loss.
     Codes outside a column's levels count as the last level: a value that is not
     declared must not fail, and must not be left out of some tables only.
@@ -262,7 +280,7 @@ class Records:
         ]
 
     def measure(self, queries: Sequence[Query]) -> list[Measurement]:
-        """A noisy answer to every query, in order."""
+        """A noisy answer to every one of ``queries``, in order."""
         binned: dict[tuple[int, bytes], Integers] = {}
         answers = []
         for query in queries:

@@ -26,7 +26,7 @@ from discreet.publication.measure import Doubles, Running, make_view
 from discreet.publication.spend import Spend
 from discreet.publication.strategy import Strategy, choose_kind, expected_rmse, plan_strategy
 from discreet.publication.synthetic import Settings, outline_stages, too_few
-from discreet.publication.workload import WorkloadPlan, plan_workload
+from discreet.publication.workload import LinearQuestion, WorkloadPlan, plan_workload
 from discreet.question.levels import Levels
 
 MOST_CERTIFIED = 10**6
@@ -321,12 +321,21 @@ def plan_questions(
     declared: Declared, levels: Sequence[Levels], columns: tuple[Column, ...], spend: Spend
 ) -> tuple[WorkloadPlan, list[str]]:
     """How linear questions are answered together, and each in words."""
-    from discreet.publication.linear import check_levels, read_questions
+    from discreet.publication.linear import check_levels
 
     check_levels(columns, levels)
-    plain = " " not in declared.source
-    found = read_questions(declared.questions, declared.source if plain else declared.name, levels)
+    found = list_questions(declared, levels)
     return plan_workload(columns, [one for _, one in found], spend), [text for text, _ in found]
+
+
+def list_questions(
+    declared: Declared, levels: Sequence[Levels]
+) -> list[tuple[str, LinearQuestion]]:
+    """Every number that linear questions ask for, in words and by its weights."""
+    from discreet.publication.linear import read_questions
+
+    plain = " " not in declared.source
+    return read_questions(declared.questions, declared.source if plain else declared.name, levels)
 
 
 def check_counter(levels: Sequence[Levels], *, running: bool = False) -> tuple[int, int]:
@@ -409,6 +418,7 @@ __all__ = [
     "find_level",
     "find_totals",
     "list_columns",
+    "list_questions",
     "list_sets",
     "list_steps",
     "make_counter",

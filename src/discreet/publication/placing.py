@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import InvalidParameter
 
 SUMS = "SHA256SUMS"
+_WAITING = ".next"
 
 
 def place_folder(folder: Path, write: Callable[[Path], None], *, anew: bool = False) -> Path:
@@ -28,6 +31,7 @@ def place_folder(folder: Path, write: Callable[[Path], None], *, anew: bool = Fa
         write(partial)
         write_sums(partial)
         sync_files(partial)
+        settle(folder)
         if anew and folder.exists():
             _replace(folder, partial)
             _sync_folder(folder.parent)
@@ -51,14 +55,56 @@ def place_folder(folder: Path, write: Callable[[Path], None], *, anew: bool = Fa
 
 
 def _replace(folder: Path, new: Path) -> None:
-    """Put a folder in the place of another: at once, where the system can exchange two names."""
-    if not _exchange(folder, new):
-        old = new.with_suffix(".old")
-        shutil.rmtree(old, ignore_errors=True)
-        folder.rename(old)  # whoever is killed here declares it again, and it is written for free
-        new.rename(folder)
-        new = old
-    shutil.rmtree(new, ignore_errors=True)
+    """Put a folder in the place of another: at once, where the system can exchange two names.
+
+    Elsewhere the new one waits under a name that says whose place it is to take: whoever comes
+    after a process that was killed in between finishes what that began (:func:`settle`).
+    """
+    if _exchange(folder, new):
+        shutil.rmtree(new, ignore_errors=True)
+        return
+    new.rename(_waiting(folder))
+    _sync_folder(folder.parent)
+    settle(folder)
+
+
+def settle(folder: Path) -> None:
+    """Finish the exchange of a folder that was begun, here or by a process that was killed."""
+    waiting = _waiting(folder)
+    if not os.path.lexists(waiting):
+        return
+    before = folder.parent / f".{folder.name}.before.partial"
+    with _alone_in(folder.parent):
+        if find_changes(waiting) != []:  # gone meanwhile, or none of ours: those are complete
+            return
+        if folder.exists():
+            shutil.rmtree(before, ignore_errors=True)
+            folder.rename(before)
+        waiting.rename(folder)
+        _sync_folder(folder.parent)
+        shutil.rmtree(before, ignore_errors=True)
+
+
+def settle_all(parent: Path) -> None:
+    """The same of every folder that waits in there."""
+    for waiting in parent.glob(f".*{_WAITING}"):
+        settle(parent / waiting.name.removeprefix(".").removesuffix(_WAITING))
+
+
+def _waiting(folder: Path) -> Path:
+    return folder.parent / f".{folder.name}{_WAITING}"
+
+
+@contextmanager
+def _alone_in(parent: Path) -> Iterator[None]:
+    """No two processes move the folders of one parent at once; the lock of the dead is free."""
+    handle = os.open(parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a disk that knows no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -145,4 +191,13 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-__all__ = ["SUMS", "find_changes", "is_plain", "list_entries", "list_files", "place_folder"]
+__all__ = [
+    "SUMS",
+    "find_changes",
+    "is_plain",
+    "list_entries",
+    "list_files",
+    "place_folder",
+    "settle",
+    "settle_all",
+]

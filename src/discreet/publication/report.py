@@ -157,7 +157,10 @@ STYLE = (
     "color:#1d1d1f;background:#fff}table{border-collapse:collapse;margin:.5rem 0}"
     "td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid #e2e4e8}"
     "td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}"
-    "section{break-inside:avoid}@media print{body{margin:0}}"
+    "@page{size:A4;margin:18mm 15mm}"
+    "@media print{body{margin:0;padding:0;max-width:none;font-size:10pt}"
+    "thead{display:table-header-group}section,tr,li,svg{break-inside:avoid}"
+    "h2,h3{break-after:avoid}p{orphans:3;widows:3}td{overflow-wrap:anywhere}}"
 )
 
 
@@ -167,7 +170,13 @@ def _stages(made: Made) -> str:
         f"</td><td>{escape(str(stage.spend.loss))}</td></tr>"
         for stage in made.stages
     )
-    return f"<h2>What was measured</h2><table><tr><th>stage<th>draws<th>loss</tr>{rows}</table>"
+    return f"<h2>What was measured</h2>{write_table(['stage', 'draws', 'loss'], rows)}"
+
+
+def write_table(heads: Sequence[str], rows: str) -> str:
+    """A table whose heads are said again on every page that it is printed on."""
+    said = "".join(f"<th>{escape(one)}</th>" for one in heads)
+    return f"<table><thead><tr>{said}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _columns(made: Made, pictures: bool) -> str:
@@ -288,8 +297,9 @@ def _pairs(made: Made, drawn: bool) -> str:
     return (
         "<h2>Pair by pair</h2><p>Total variation between the released noisy table and the rows; "
         "beside it, what noise alone would show. k-marginal score of the measured pairs against "
-        f"their noisy tables, noise included: {score:.0f} of 1000.</p><table><tr><th>pair"
-        f"<th>resolution<th>apart<th>noise alone</tr>{''.join(told)}</table>{rest}{picture}"
+        f"their noisy tables, noise included: {score:.0f} of 1000.</p>"
+        f"{write_table(['pair', 'resolution', 'apart', 'noise alone'], ''.join(told))}"
+        f"{rest}{picture}"
     )
 
 
@@ -334,10 +344,8 @@ def _tables(made: Made) -> str:
             f"<tr><td><code>{escape(text)}</code></td><td>1</td><td>{value:,.6g}</td>"
             f"<td>± {margin:.4g}</td></tr>"
         )
-    return (
-        "<h2>Tables</h2><table><tr><th>table<th>cells<th>mean margin, 95 %<th>largest</tr>"
-        f"{''.join(lines)}</table>"
-    )
+    heads = ["table", "cells", "mean margin, 95 %", "largest"]
+    return f"<h2>Tables</h2>{write_table(heads, ''.join(lines))}"
 
 
-__all__ = ["draw_column", "draw_pairs", "write_card", "write_report"]
+__all__ = ["draw_column", "draw_pairs", "write_card", "write_report", "write_table"]

@@ -43,6 +43,8 @@ class Kind(Enum):
 class Spend:
     """An amount of rho, for Gaussian noise, or of epsilon, for Laplace noise.
 
+    ``kind`` says which of the two, ``amount`` how much.
+
     ``rows_per_unit`` is how many rows one unit may have in the view that is
     measured; every sensitivity is multiplied by it.
 
@@ -59,19 +61,27 @@ class Spend:
 
     @classmethod
     def concentrated(cls, rho: Exact, *, rows_per_unit: int = 1) -> Spend:
-        """Gaussian noise, rho-zCDP in all."""
+        """Gaussian noise, rho-zCDP in all.
+
+        Units have at most ``rows_per_unit`` rows.
+        """
         rows = whole(rows_per_unit, name="rows_per_unit", least=1)
         return cls(Kind.GAUSSIAN, positive(rho, name="rho"), rows)
 
     @classmethod
     def pure(cls, epsilon: Exact, *, rows_per_unit: int = 1) -> Spend:
-        """Laplace noise, epsilon-differentially private in all."""
+        """Laplace noise, epsilon-differentially private in all.
+
+        Units have at most ``rows_per_unit`` rows.
+        """
         rows = whole(rows_per_unit, name="rows_per_unit", least=1)
         return cls(Kind.LAPLACE, positive(epsilon, name="epsilon"), rows)
 
     @classmethod
     def approximate(cls, epsilon: Exact, delta: Exact, *, rows_per_unit: int = 1) -> Spend:
         """Gaussian noise with the largest rho that certifies (epsilon, delta).
+
+        Units have at most ``rows_per_unit`` rows.
 
         >>> round(float(Spend.approximate(1, "1e-9").amount), 6)
         0.014973
@@ -147,7 +157,10 @@ class Spend:
         return Laplace(sensitivity=reach, epsilon=self.amount)
 
     def noise_of(self, *, l1: int, l2_squared: int) -> Noise:
-        """The mechanism for whole numbers of which one row moves so much in all."""
+        """The mechanism for whole numbers of which one row moves so much in all.
+
+        ``l1`` is the sum of how far, ``l2_squared`` that of the squares.
+        """
         if self.gaussian:
             return Gaussian(sensitivity_squared=l2_squared * self.rows_per_unit**2, rho=self.amount)
         return Laplace(sensitivity=l1 * self.rows_per_unit, epsilon=self.amount)

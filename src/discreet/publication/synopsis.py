@@ -27,7 +27,7 @@ _CELL = "_cell"
 
 
 class Synopsis:
-    """A release that can be asked."""
+    """A release that can be asked: ``made``, and read from its files or from a curator."""
 
     def __init__(self, made: Made) -> None:
         self.made = made
@@ -49,7 +49,7 @@ class Synopsis:
         return rows_table(made.levels, made.product.placed)
 
     def ask(self, sql: str, *, confidence: Exact = "0.95") -> Told:
-        """Answer a SELECT about the release; free."""
+        """Answer ``sql``, a SELECT about the release, with margins at ``confidence``; free."""
         beta = 1 - proportion(confidence, name="confidence")
         reading = Reading.of(sql, self.name, [one.name for one in self.made.levels])
         if self.rows is None:

@@ -48,29 +48,38 @@ _USUAL_TABLES = 54.0  # pair tables that share the spend of the third stage, abo
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a spend is divided and how large the model may grow; the same for every table."""
+    """How a spend is divided and how large the model may grow; the same for every table.
+
+    ``histograms`` and ``distances`` are the first two stages' shares of the spend; unless given,
+    0.33, and 0.02 with Gaussian or 0.07 with Laplace noise.
+
+    ``limits`` bound the model; unless given, 250,000 cells in a clique, and more of them together
+    the more columns.  ``looks`` are taken at the tree while fitting; unless given, more the less
+    noise there is to overfit.  ``prior`` is the weight of independence in the fit; unless given,
+    that of greatest evidence.
+    """
 
     histograms: float | None = None
     distances: float | None = None
     limits: Limits | None = None
-    """Unless given, 250,000 cells in a clique, and more of them together the more columns."""
     looks: int | None = None
-    """At the tree while fitting; unless given, more the less noise there is to overfit."""
     prior: float | None = None
-    """The weight of independence in the fit; unless given, that of greatest evidence."""
 
     def shares(self, gaussian: bool) -> tuple[float, float, float]:
-        """The three stages' shares of the spend."""
+        """The three stages' shares of the spend; ``gaussian`` says of which noise."""
         first = self.histograms or 0.33
         second = self.distances or (0.02 if gaussian else 0.07)
         return first, second, 1 - first - second
 
     def limits_for(self, columns: int) -> Limits:
-        """How large the model may grow."""
+        """How large the model of so many ``columns`` may grow."""
         return self.limits or Limits(together=Limits().largest * max(5.0, columns / 3))
 
     def looks_for(self, rows: float, spend: Spend) -> int:
-        """Eighty where noise hides what further looks would find, up to twice that."""
+        """Eighty where noise hides what further looks would find, up to twice that.
+
+        ``rows`` is about how many there are, ``spend`` the price of all stages.
+        """
         clear = math.sqrt(rows * _sharpness(spend) / _HAZY)
         return self.looks or round(80 * min(max(clear, 1.0), 2.0))
 
@@ -88,7 +97,12 @@ class Histograms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Synthesis:
-    """What came of it: rows of codes, the law they follow, and every number it was made from."""
+    """What came of it: rows of codes, the law they follow, and every number it was made from.
+
+    ``columns`` are those of ``rows``; ``fitted`` is the law, None of a single column; ``chosen``
+    has the pairs whose tables were measured, ``histograms`` are those of the columns, cleaned, and
+    ``measurements`` all that was released.
+    """
 
     columns: tuple[Column, ...]
     rows: Integers
@@ -242,13 +256,17 @@ def too_few(rows: float, spend: Spend) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage of a synthetic table before it is drawn: what is asked, for how much."""
+    """One stage of a synthetic table before it is drawn: what is asked, for how much.
+
+    ``queries`` is how many tables or distances it measures, ``amount`` what they cost together;
+    ``deviation`` is that of a noisy count, the mean over its tables, and None where the plan
+    decides. ``name`` says which stage it is.
+    """
 
     name: str
     queries: int
     amount: Fraction
     deviation: float | None
-    """Of a noisy count, the mean over the stage's tables; None where the plan decides."""
 
 
 def outline_stages(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from discreet.errors import InvalidParameter
 from discreet.exact.numbers import Exact, fraction
-from discreet.publication.margins import Margin
+from discreet.publication.margins import Margin, Promise
 from discreet.release.answer import as_arrow_values
 from discreet.release.chart import suggest_chart
 from discreet.release.display import MOST_ROWS, as_html, as_text, cell, fit_table
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Told:
     """An answer from a release: free, with a margin for every number that has one.
+
+    ``text`` is what was asked; ``columns`` and ``rows`` are the table; ``margins`` are those of a
+    column, a row each, at ``confidence``; ``keys`` the columns that say of whom a number is;
+    ``notes`` what is said of it besides.
 
     >>> from discreet.publication.margins import Promise
     >>> sick = {"n": (Margin(Promise.EXACT, 11.2),)}
@@ -92,6 +96,44 @@ class Told:
             else None
             for name in self.columns
         }
+
+    # --- sent --------------------------------------------------------------------------------
+
+    def to_record(self) -> dict[str, Any]:
+        """All of it as it is sent to the client: values exactly, and what each margin promises."""
+        return {
+            "text": self.text,
+            "columns": list(self.columns),
+            "rows": [[_write_value(value) for value in row] for row in self.rows],
+            "margins": {
+                name: [
+                    [one.promise.value, one.within, None if one.ends is None else list(one.ends)]
+                    for one in listed
+                ]
+                for name, listed in self.margins.items()
+            },
+            "notes": list(self.notes),
+            "keys": list(self.keys),
+            "confidence": str(self.confidence),
+        }
+
+    @classmethod
+    def from_record(cls, shape: Mapping[str, Any]) -> Told:
+        """The answer of which :meth:`to_record` wrote the ``shape``."""
+        from discreet.release.record import from_json
+
+        return cls(
+            str(shape["text"]),
+            tuple(map(str, shape["columns"])),
+            tuple(tuple(from_json(value) for value in row) for row in shape["rows"]),
+            {
+                str(name): tuple(_read_margin(*one) for one in listed)
+                for name, listed in shape["margins"].items()
+            },
+            tuple(map(str, shape["notes"])),
+            tuple(map(str, shape["keys"])),
+            str(shape["confidence"]),
+        )
 
     # --- as a table ------------------------------------------------------------------------------
 
@@ -240,6 +282,20 @@ class Told:
                 why="margins are looked up when the release is asked, which is free.",
                 fix=f"ask the release again: release.ask(..., confidence={confidence!r}).",
             )
+
+
+def _write_value(value: Any) -> Any:
+    """A value exactly; what SQL makes beside those that last is written as text."""
+    from discreet.release.record import to_json
+
+    try:
+        return to_json(value)
+    except TypeError:
+        return str(value)
+
+
+def _read_margin(promise: str, within: float | None, ends: list[float] | None) -> Margin:
+    return Margin(Promise(promise), within, None if ends is None else (ends[0], ends[1]))
 
 
 def _state(value: Any, margin: Margin | None) -> tuple[float | None, Interval | None]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.accounting.neighbours import Neighbours
-from discreet.exact.numbers import fraction
+from discreet.exact.numbers import decimal_up, fraction
 from discreet.publication.draws import loss_of_line
 from discreet.publication.folder import (
     CARD,
@@ -31,15 +31,18 @@ from discreet.publication.folder import (
     legible,
     read_certificate,
     read_folder,
+    read_legend,
     read_lines,
     trusting_nothing,
 )
+from discreet.publication.legend import write_legend
 from discreet.publication.outline import outline
 from discreet.publication.placing import SUMS, find_changes, is_plain, list_entries
 from discreet.publication.product import find_settings
 from discreet.publication.report import write_card, write_report
 from discreet.publication.spend import Kind as SpendKind
 from discreet.publication.spend import Spend
+from discreet.release.display import plural
 
 _DESCRIPTION = re.compile(r"(<p><i>[^<]*</i></p>)")
 _NO_PICTURE = ("<script", "<foreignobject", "<style", "<a ", "<image", "<iframe")
@@ -64,14 +67,14 @@ def verify_folder(folder: Path) -> list[Checked]:
 
 def verify_made(made: Made, folder: Path) -> list[Checked]:
     """The same of a release that was read from the folder already."""
-    said, lines = read_certificate(folder), read_lines(folder)
+    said, lines, legend = read_certificate(folder), read_lines(folder), read_legend(folder)
     with trusting_nothing():
         own = made.lines()
         return [
             check_files(folder),
             _check_list(folder, made),
             _check_certificate(said, made),
-            _check_draws(own, lines),
+            _check_draws(own, lines, legend in (None, write_legend(made))),
             *_check_losses(said, own, lines),
             _check_data(made, folder),
             _check_words(made, folder),
@@ -83,7 +86,8 @@ def check_files(folder: Path) -> Checked:
     wrong = find_changes(folder)
     if wrong is None:
         return Checked("checksums", False, f"{SUMS} is missing")
-    whole = f"{len(list_entries(folder)) - 1} files as they were written"
+    count = len(list_entries(folder)) - 1
+    whole = f"{plural(count, 'file')} as {_were(count)} written"
     says = f"{wrong[0]} is not" if wrong else whole
     return Checked("checksums", not wrong, says)
 
@@ -121,19 +125,28 @@ def _check_certificate(said: Mapping[str, Any], made: Made) -> Checked:
         return Checked("certificate", False, "its promise is not that of its stages")
     if told != again or not counted or len(set(charges)) < len(charges):
         return Checked("certificate", False, "a part of it does not follow from its declaration")
-    amount = float(whole.amount if len(stages) > 1 else fraction(stages[0][2]))
-    says = f"{_NAMES[stages[0][1]]} = {amount:.6g} promised, in {len(stages)} stages"
+    amount = whole.amount if len(stages) > 1 else fraction(stages[0][2])
+    says = (
+        f"{_NAMES[stages[0][1]]} = {decimal_up(amount)} promised, in {plural(len(stages), 'stage')}"
+    )
     return Checked("certificate", True, says)
 
 
-def _check_draws(own: Sequence[Mapping[str, Any]], lines: Sequence[dict[str, Any]]) -> Checked:
-    """Whether every draw is told as the plan asked for it: columns, bins, weights, noise."""
+def _check_draws(
+    own: Sequence[Mapping[str, Any]], lines: Sequence[dict[str, Any]], explained: bool
+) -> Checked:
+    """Whether every draw is told as the plan asked for it: columns, bins, weights, noise.
+
+    ``explained`` is whether their legend is the one that follows.
+    """
     if len(own) != len(lines):
         return Checked("draws", False, f"there are {len(lines)}, and the plan has {len(own)}")
     for place, (one, line) in enumerate(zip(own, lines, strict=True), 1):
         if any(line.get(key) != value for key, value in one.items()) or line.keys() - one.keys():
             return Checked("draws", False, f"number {place} is told otherwise than it was planned")
-    return Checked("draws", True, f"{len(lines)} as they were planned")
+    if not explained:
+        return Checked("draws", False, f"the legend in {MEASUREMENTS} says something else")
+    return Checked("draws", True, f"{len(lines)} as {_were(len(lines))} planned")
 
 
 def _check_losses(
@@ -149,10 +162,12 @@ def _check_losses(
     checks = []
     for stage in said["stages"]:
         amount = fraction(stage["amount"])
+        measured = stage["name"] in found  # a stage that had nothing to measure has none
         drawn = found.pop(stage["name"], Fraction(0))
         spend = Spend(SpendKind(stage["kind"]), amount, rows)
-        exact = drawn in (amount, 0) and list(spend.loss.to_units()) == stage["units"]
-        says = f"{_NAMES[stage['kind']]} = {float(drawn):.6g} drawn, {float(amount):.6g} charged"
+        exact = drawn == (amount if measured else 0)
+        exact = exact and list(spend.loss.to_units()) == stage["units"]
+        says = f"{_NAMES[stage['kind']]} = {decimal_up(drawn)} drawn, {decimal_up(amount)} charged"
         checks.append(Checked(f"loss of {stage['name']}", exact, says))
     if found or len(own) != len(lines):
         checks.append(Checked("loss of all draws", False, "there are draws that nobody charged"))
@@ -175,7 +190,8 @@ def _check_horizon(
     running = [[line[part] for part in parts] for line in lines] == as_planned
     whole = drawn == charged if len(lines) == len(said["stages"]) else drawn <= charged
     holds = running and whole and units == [one["units"] for one in said["stages"]]
-    says = f"ρ = {float(drawn):.6g} drawn in {len(lines)} steps, {float(charged):.6g} charged"
+    steps = plural(len(lines), "step")
+    says = f"ρ = {decimal_up(drawn)} drawn in {steps}, {decimal_up(charged)} charged"
     return Checked("loss of the horizon", holds, says)
 
 
@@ -192,8 +208,14 @@ def _check_data(made: Made, folder: Path) -> Checked:
         either = (legible(name, table), table)
         if not (is_plain(file) and any(_is_same_csv(file, one) for one in either)):
             wrong.append(file.relative_to(folder))
-    says = f"{len(files)} tables computed again" if not wrong else f"{wrong[0]} is another"
+    says = (
+        f"{plural(len(files), 'table')} computed again" if not wrong else f"{wrong[0]} is another"
+    )
     return Checked("data from measurements", not wrong, says)
+
+
+def _were(count: int) -> str:
+    return "it was" if count == 1 else "they were"
 
 
 def _is_same_parquet(file: Path, table: Any) -> bool:

@@ -85,7 +85,7 @@ class MWEM:
         return self.rounds * (self.choice.loss + self.measurement.loss)
 
     def release(self, counts: ArrayLike) -> Doubles:
-        """The published histogram, for the true one."""
+        """The published histogram, for the true one, ``counts``."""
         truth = self.lines @ _histogram(counts, self.lines.shape[1])
         law = np.full(self.lines.shape[1], 1 / self.lines.shape[1])
         total = np.zeros_like(law)
@@ -185,12 +185,15 @@ class PrivateMultiplicativeWeights:
         return (4 * self.steps + 1) / GRID
 
     def start(self, counts: ArrayLike) -> WeightsRun:
-        """A run on a true histogram; each run costs ``loss``."""
+        """A run on a true histogram, ``counts``; each run costs ``loss``."""
         return WeightsRun(self, _histogram(counts, self.cells))
 
 
 class WeightsRun:
-    """One run: holds the true histogram, so it is never shown or copied."""
+    """One run: holds the true histogram, so it is never shown or copied.
+
+    ``counts`` is that histogram, ``mechanism`` what the run is of.
+    """
 
     def __init__(self, mechanism: PrivateMultiplicativeWeights, counts: Integers) -> None:
         self.mechanism = mechanism
@@ -217,7 +220,7 @@ class WeightsRun:
         return self._law * self.mechanism.rows
 
     def ask(self, question: ArrayLike) -> float:
-        """The answer to one line of weights between 0 and 1."""
+        """The answer to one ``question``: a line of weights between 0 and 1, one for each cell."""
         if self.asked >= self.mechanism.questions:
             raise Halted(
                 "H1",

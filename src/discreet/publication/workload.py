@@ -42,6 +42,8 @@ from discreet.publication.strategy import (
 class LinearQuestion:
     """The sum over rows of the product of their levels' weights, column by column.
 
+    ``columns`` are their places, ``weights`` has for each a number for every level.
+
     >>> women = LinearQuestion((1, 4), (np.array([1.0, 0, 0]), np.array([0, 1.0])))
     >>> women.columns
     (1, 4)
@@ -78,7 +80,12 @@ class LinearQuestion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkloadPlan:
-    """The chosen way: a plan of tables, or one strategy over a joint table; and its error."""
+    """The chosen way: a plan of tables, or one strategy over a joint table; and its error.
+
+    ``questions`` about ``columns`` are answered for ``spend``: from ``tables``, or by ``strategy``
+    over the table of the columns ``joint``; the other of the two is None. ``rmse`` is the root mean
+    squared error of an answer.
+    """
 
     columns: tuple[Column, ...]
     questions: tuple[LinearQuestion, ...]

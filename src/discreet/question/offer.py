@@ -63,7 +63,8 @@ class Offer:
         >>> Offer.of(epsilon="0.3", rho="0.2")
         Traceback (most recent call last):
         discreet.errors.InvalidParameter: P4: both epsilon and rho are given.
-        ...
+        Why: each of them alone decides what the people in the data lose.
+        Fix: leave out epsilon or rho.
         """
         alone = {"epsilon": epsilon, "rho": rho, "within": within}
         given = [name for name, amount in alone.items() if amount is not None]
@@ -178,6 +179,16 @@ def unpaid_refusal() -> InvalidParameter:
     )
 
 
+def free_refusal() -> InvalidParameter:
+    """What is said when the price is asked of what a release or a survey tells."""
+    return InvalidParameter(
+        "P4",
+        "this is told by a release or a survey, and has no price.",
+        why="the people in the data paid for it when that was made, and for no answer again.",
+        fix="ask it: it is free.",
+    )
+
+
 def _read_delta(delta: Exact) -> Fraction:
     from discreet.accounting.loss import failure_mass  # heavier than everything else here
 
@@ -203,4 +214,4 @@ def _decimal(amount: Fraction) -> str:
     return min(text, f"{Decimal(text):e}", key=len)
 
 
-__all__ = ["CONFIDENCE", "Amounts", "Offer", "Within", "unpaid_refusal"]
+__all__ = ["CONFIDENCE", "Amounts", "Offer", "Within", "free_refusal", "unpaid_refusal"]

@@ -8,7 +8,7 @@ HAVING, ORDER BY and LIMIT apply.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import field, replace
 from fractions import Fraction
@@ -441,16 +441,19 @@ class Answer:
         shown = table_cells(self, "0.95", MOST_ROWS)
         return shown + [[""] * len(self.columns)] * (len(self.rows) - len(shown))
 
-    def _footer(self) -> list[str]:
-        cost = f"cost {self.loss}"
+    def cost_words(self, write: Callable[[Loss], str] = str) -> str:
+        """What was paid for it now, and what it cost in all; ``write`` writes a loss."""
         if self.loss == NOTHING:
-            cost = "free: nothing was measured"
-        elif self.replayed:
-            cost = f"answered before, free now; it cost {self.loss}"
-        elif self.behind:
-            cost = f"{self.charged} more; in all {self.loss}"
+            return "free: nothing was measured"
+        if self.replayed:
+            return f"answered before, free now; it cost {write(self.loss)}"
+        if self.behind:
+            return f"{write(self.charged)} more; in all {write(self.loss)}"
+        return f"cost {write(self.loss)}"
+
+    def _footer(self) -> list[str]:
         margin = "± at 95 % confidence; " if self.priced.question.aggregates else ""
-        return [f"{margin}{cost}", *self.notes]
+        return [f"{margin}{self.cost_words()}", *self.notes]
 
 
 def _state(value: Any, found: Interval | None) -> Stated:
@@ -655,7 +658,7 @@ def _to_double(number: Fraction) -> float:
 
 
 class Row(NamedTuple):
-    """One row of the result: which group it is, and its outputs."""
+    """One row of the result: which ``group`` it is, and its outputs, the ``values``."""
 
     group: int
     values: tuple[Any, ...]

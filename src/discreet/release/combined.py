@@ -7,7 +7,7 @@ was, or that number times and plus constants, keeps its margin; for others none 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeVar
 
@@ -226,22 +226,25 @@ class Combined(Answer):
             for name, origins in zip(self.names, self._carried, strict=True)
         }
 
-    def _footer(self) -> list[str]:
-        """What it cost, question by question, and what the margins do not tell."""
+    def cost_words(self, write: Callable[[Loss], str] = str) -> str:
+        """What was paid for its questions now, and how many there were; ``write`` writes a loss."""
         if not self.parts:
-            return ["free: nothing was measured", *self.notes]
+            return "free: nothing was measured"
         measured = [part for part in self.parts if not isinstance(part, Derived)]
         new = sum(not part.replayed for part in measured)
         asked = f"{len(measured)} questions" if len(measured) > 1 else "1 question"
         if len(measured) < len(self.parts):
             asked += f", totals added up ({len(self.parts) - len(measured)})"
         if not new:
-            cost = f"{asked} answered before, free now; cost {self.loss}"
-        elif new < len(measured):
-            cost = f"{asked}, {new} of them new; cost {self.paid}"
-        else:
-            cost = f"{asked}; cost {self.paid}"
-        return [f"± at 95 % confidence; {cost}", *self.notes]
+            return f"{asked} answered before, free now; cost {write(self.loss)}"
+        if new < len(measured):
+            return f"{asked}, {new} of them new; cost {write(self.paid)}"
+        return f"{asked}; cost {write(self.paid)}"
+
+    def _footer(self) -> list[str]:
+        """What it cost, question by question, and what the margins do not tell."""
+        margin = "± at 95 % confidence; " if self.parts else ""
+        return [f"{margin}{self.cost_words()}", *self.notes]
 
 
 def _carry(stated: Stated, origin: Carried, unit: MarginUnit | None) -> Stated:
@@ -287,10 +290,11 @@ def _add_up(parts: Sequence[Answer]) -> Loss:
 
 @dataclass(frozen=True, slots=True)
 class CombinedExplanation(Explanation):
-    """A priced statement before it is asked: its questions, and the SQL around them.
+    """A priced ``statement`` before it is asked: its questions, and the SQL around them.
 
-    ``priced`` is its first question's; ``engine_sql`` has the statement of each question, then
-    the SQL that reads their answers.
+    ``parts`` explain the questions, ``names`` are those of the columns.  ``priced`` is its first
+    question's; ``engine_sql`` has the statement of each question, then the SQL that reads their
+    answers; ``now`` is the price that is asked now, in words.
     """
 
     statement: Statement = field(kw_only=True)
@@ -305,7 +309,7 @@ class CombinedExplanation(Explanation):
         names: tuple[str, ...],
         nothing: Priced | None = None,
     ) -> CombinedExplanation:
-        """The explanation of ``statement`` with the columns ``names``.
+        """The explanation of ``statement`` with the columns ``names``, of those of its ``parts``.
 
         ``nothing`` is what is priced where no question is asked.
         """
@@ -345,7 +349,10 @@ class CombinedExplanation(Explanation):
     def margins(
         self, confidence: Exact = "0.95", *, rows: int | None = None, certified: bool = False
     ) -> dict[str, float | None]:
-        """The predicted margin of each column that is an aggregate: the widest, if of several."""
+        """The predicted margin of each column that is an aggregate: the widest, if of several.
+
+        ``confidence``, ``rows`` and ``certified`` are those of :meth:`Explanation.margins`.
+        """
         known = [part.margins(confidence, rows=rows, certified=certified) for part in self.parts]
         found: dict[str, float | None] = {}
         for name, origins in self._columns():
@@ -414,7 +421,7 @@ class CombinedExplanation(Explanation):
         }
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """All it says, for programs; the same at every door."""
+        """All it says, for programs; the same at every door.  Margins are at ``confidence``."""
         known, words = self.margins(confidence), margin_words(self, confidence)
         kinds, units = self.margin_kinds, self.margin_units
         return {
@@ -456,6 +463,6 @@ class CombinedExplanation(Explanation):
                 "around them, computed from their answers, free:",
                 *shorten(self.statement.sql),
                 "",
-                f"cost: {self.loss}",
+                *self.cost_lines(),
             ]
         )

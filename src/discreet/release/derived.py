@@ -6,7 +6,7 @@ added up, and may differ from group to group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
@@ -37,7 +37,9 @@ class Derived(Answer):
     """What was known already: read off the answers ``origins``.
 
     ``laws`` are the noise of each measurement in each group.  ``payment`` is what was charged
-    for one of the origins just now, to improve what was known.
+    for one of the origins just now, to improve what was known; ``equivalent`` what one payment
+    would have bought the same accuracy, about.  ``priced``, ``groups``, ``released``, ``id``,
+    ``replayed``, ``said`` and ``behind`` are those of an :class:`Answer`.
     """
 
     laws: tuple[tuple[Summed, ...], ...] = field(kw_only=True)
@@ -147,12 +149,15 @@ class Derived(Answer):
             alike.setdefault(laws, []).append(place)
         return alike.items()
 
-    def _footer(self) -> list[str]:
-        cost = "free: known before" if self.payment == NOTHING else f"{self.payment} more"
-        total = f"{cost}; in all {self.loss}"
+    def cost_words(self, write: Callable[[Loss], str] = str) -> str:
+        """What was paid now, and what it is read from cost in all; ``write`` writes a loss."""
         if self.payment == self.loss:  # what it was read from was bought for it, just now
-            total = f"cost {self.loss}"
-        return [f"± at 95 % confidence; {total}", *self.notes]
+            return f"cost {write(self.loss)}"
+        cost = "free: known before" if self.payment == NOTHING else f"{write(self.payment)} more"
+        return f"{cost}; in all {write(self.loss)}"
+
+    def _footer(self) -> list[str]:
+        return [f"± at 95 % confidence; {self.cost_words()}", *self.notes]
 
 
 def origin_json(origin: Origin) -> dict[str, Any]:

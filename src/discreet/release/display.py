@@ -158,6 +158,15 @@ def _digits(margin: float) -> int:
     return 0 if margin >= 10 else 1 - min(0, math.floor(math.log10(margin)))
 
 
+def plural(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "stage"), plural(7, "stage")
+    ('1 stage', '7 stages')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def percent(confidence: Exact) -> str:
     """A confidence in per cent, exactly.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
-from discreet.accounting.loss import Loss
+from discreet.accounting.loss import NOTHING, Loss
 from discreet.exact.numbers import Exact, proportion, whole
 from discreet.exact.records import dataclass
 from discreet.mechanisms import KeyRelease
@@ -42,10 +43,15 @@ _WAYS = 6
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """A priced question before it is asked; the same whatever the data are."""
+    """A question before it is asked, as it was ``priced``; the same whatever the data are.
+
+    ``engine_sql`` is the statement that the engine would run; ``now`` says in words what whoever
+    asks would pay now, where an account was looked at.
+    """
 
     priced: Priced
     engine_sql: str
+    now: str = field(default="", kw_only=True, compare=False)
 
     @property
     def loss(self) -> Loss:
@@ -57,8 +63,8 @@ class Explanation:
     ) -> dict[str, float | None]:
         """The predicted margin of each aggregate; None where it depends on the group's size.
 
-        Given ``rows``, those are predicted as well, for a group of so many rows
-        with values spread evenly between their bounds.  ``certified``: only margins
+        They hold at ``confidence``.  Given ``rows``, those are predicted as well, for a group of
+        so many rows with values spread evenly between their bounds.  ``certified``: only margins
         that hold whatever the data are.
         """
         beta = 1 - proportion(confidence, name="confidence")
@@ -88,7 +94,7 @@ class Explanation:
         }
 
     def to_json(self, confidence: Exact = "0.95") -> dict[str, Any]:
-        """All it says, for programs; the same at every door."""
+        """All it says, for programs; the same at every door.  Margins are at ``confidence``."""
         return explanation_json(self, confidence)
 
     def _margin(
@@ -123,6 +129,13 @@ class Explanation:
         ]
         shown = "; ".join(ways[:_WAYS]) + (f"; {len(ways) - _WAYS:,} more" if ways[_WAYS:] else "")
         return [f"moved together, so charged once: the most of: {shown}"]
+
+    def cost_lines(self) -> list[str]:
+        """What it would cost now; and what a new measurement would, where that is not the same."""
+        if self.now in ("", str(self.loss)):
+            return [f"cost: {self.loss}"]
+        anew = [] if self.loss == NOTHING else [f"cost if measured anew: {self.loss}"]
+        return [f"cost: {self.now}", *anew]
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -165,7 +178,7 @@ class Explanation:
             f"one unit: {owner(self.priced)}; all its rows are hidden together "
             f"({name_neighbours(self.priced)})",
             f"groups: {', '.join(groups) or 'none'}",
-            f"cost: {self.loss}",
+            *self.cost_lines(),
             *self._together_words(),
             *notes(self.priced),
             "",

@@ -61,7 +61,7 @@ _NOT_NEGATIVE = (Moments, Units, Distance, DistinctValues, ValueCounts, GroupTot
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Between which numbers a value lies, at some confidence; without end where nothing is known.
+    """A value lies between ``low`` and ``high``, at some confidence; either may be infinite.
 
     ``anything``: not narrower than what was known without asking.  ``nobody``: the group has no
     people, at that confidence, so there is no value.
@@ -76,11 +76,11 @@ class Interval:
     nobody: bool = False
 
     def contains(self, value: float) -> bool:
-        """Whether a value is inside."""
+        """Whether ``value`` is inside."""
         return self.low <= value <= self.high
 
     def margin(self, value: float) -> float:
-        """How far the farther end is from a value."""
+        """How far the farther end is from ``value``."""
         return max(self.high - value, value - self.low)
 
 

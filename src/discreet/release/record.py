@@ -117,6 +117,8 @@ _CLASSES: dict[str, type[Any]] = {
 }
 _NOT_RECORDED: dict[type[Any], tuple[str, ...]] = {
     Answer: ("id", "replayed", "said", "behind"),
+    Explanation: ("now",),
+    CombinedExplanation: ("now",),
     Schema: ("population", "max_joined_rows_per_unit", "entities"),
 }
 _ADDED: dict[type[Any], dict[str, Any]] = {

@@ -127,7 +127,7 @@ class Asker:
 
         def tell() -> str:
             quote = self.dataset.quote(asked, grant)
-            return "\n".join([*quote.describe(offer.confidence), "", str(quote.explanation)])
+            return "\n".join([*quote.describe(offer.confidence), "", str(quote.explain())])
 
         return await self.dataset.explain(tell, self.counted)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from discreet.charts import Picture, lines
 from discreet.curate.curator import Curator
+from discreet.curate.quoting import Quotes
+from discreet.question.offer import Offer
 from discreet.release.amounts import loss_json
 from discreet.release.render import ASSUMED_ROWS, margin_words
 from discreet.server.models import Ask
@@ -34,10 +36,11 @@ OFFERS = [
 def trace_accuracy(curator: Curator, ask: Ask) -> dict[str, Any]:
     """For each offer the price and the margin of every aggregate, measured anew."""
     points: list[dict[str, Any]] = []
+    quotes = Quotes(curator)
+    asked = quotes.parse(ask.question)
     for epsilon in OFFERS:
-        plan = curator.explain(
-            ask.question, epsilon=epsilon, delta=ask.delta, confidence=ask.confidence
-        )
+        offer = Offer.of(epsilon=epsilon, delta=ask.delta, confidence=ask.confidence)
+        plan = quotes.explain(asked, offer)
         known = plan.margins(ask.confidence)
         assumed = plan.margins(ask.confidence, rows=ASSUMED_ROWS)
         points.append(

@@ -75,6 +75,7 @@ from discreet.server.models import (
     Choose,
     Learn,
     MakeRelease,
+    MakeReleases,
     MedianWanted,
     QualityChecks,
     Watch,
@@ -600,6 +601,20 @@ class Dataset:
             draw=self._send_to_engine(write_stage),
         )
         return (await self._at_work(make, key_id)).made.certificate()
+
+    async def make_releases(
+        self, wanted: MakeReleases, grant: Grant, *, key_id: str
+    ) -> list[dict[str, Any]]:
+        """Charge and make all that a plan names; the engine processes draw the stages."""
+        agenda = wanted.agenda()  # refused now if it is none
+        self.jobs.admit()
+        make = partial(
+            self.curator.releases.make_plan,
+            agenda,
+            analyst=grant.analyst,
+            draw=self._send_to_engine(write_stage),
+        )
+        return [one.made.certificate() for one in await self._at_work(make, key_id)]
 
     async def step_release(
         self, name: str, number: int | None, grant: Grant, *, key_id: str

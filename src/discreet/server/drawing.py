@@ -24,7 +24,7 @@ _ONE_AT_A_TIME = threading.Lock()
 class Drawing:
     """How a picture is wanted."""
 
-    paper: Annotated[Literal["light", "dark"], Query()] = "light"
+    paper: Annotated[Literal["light", "dark"], Query(description="of a picture")] = "light"
     width: Annotated[int | None, Query(ge=200, le=2000, description="pixels in all")] = None
     y: Annotated[str | None, Query(max_length=200, description="the column that is drawn")] = None
 

@@ -34,7 +34,11 @@ def check_line(host: str, *, tls: bool, insecure: bool) -> None:
     >>> check_line("127.0.0.1", tls=False, insecure=False)
     >>> check_line("0.0.0.0", tls=False, insecure=False)
     Traceback (most recent call last):
-    discreet.errors.AccessRefusal: A19: ...
+    discreet.errors.AccessRefusal: A19: '0.0.0.0' can be reached from other machines,
+    and there is no TLS.
+    Why: whoever reads a key on the way can spend what the people in the data may lose.
+    Fix: give --tls-cert and --tls-key, listen on 127.0.0.1,
+    or say --insecure-i-know-keys-can-be-read.
     """
     if tls or insecure or is_loopback(host):
         return

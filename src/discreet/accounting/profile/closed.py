@@ -110,6 +110,8 @@ def _least_upper(function: Callable[[], arb]) -> Fraction:
 class LaplaceProfile(Profile):
     """One number plus Laplace noise on multiples of ``grid`` (0: the continuous law).
 
+    ``sensitivity`` is how far one unit moves the number, ``scale`` that of the noise.
+
     >>> noise = LaplaceProfile(sensitivity=4, scale=2)
     >>> round(float(noise.delta_at(1)), 8)
     0.39346934
@@ -159,6 +161,9 @@ class LaplaceProfile(Profile):
 @dataclass(frozen=True, slots=True, init=False)
 class GaussianProfile(Profile):
     """One number plus Gaussian noise on multiples of ``grid`` (0: the continuous law).
+
+    ``sensitivity`` is how far one unit moves the number, ``sigma_squared`` the parameter of the
+    noise.
 
     >>> noise = GaussianProfile(sensitivity=2, sigma_squared=4, grid=0)
     >>> round(float(noise.delta_at(1)), 8)

@@ -42,7 +42,7 @@ _MOST_WRITTEN: Final = 1 << 22  # bits of a product of fractions that is written
 
 
 def compose(profiles: Iterable[Any]) -> Profile:
-    """The profile of all of them together; of a mechanism, the one that it knows.
+    """The profile of all ``profiles`` together; of a mechanism, the one that it knows.
 
     Adaptive in the questions, not in the list: the k-th release may ask anything
     that has the k-th profile.
@@ -84,7 +84,10 @@ def _gather_gaussians(counts: Counter[Profile]) -> dict[Profile, int]:
 
 @dataclass(frozen=True, slots=True)
 class ComposedProfile(Profile):
-    """Several releases, with how many there are of each, by their privacy-loss distribution."""
+    """Several releases, with how many there are of each, by their privacy-loss distribution.
+
+    ``parts`` are the profiles, each with how many there are.
+    """
 
     parts: tuple[tuple[Profile, int], ...]
 
@@ -115,7 +118,7 @@ class ComposedProfile(Profile):
         return tuple((part.loss.delta, count) for part, count in self.parts)
 
     def curve(self, epsilon: Fraction) -> arb:
-        """A ball around an upper bound of delta."""
+        """A ball around an upper bound of delta at ``epsilon``."""
         if epsilon >= self._most:  # a grid that does not meet the sum would go on beyond it
             return 1 - _survival(self._failures)
         return _account(self).curve(epsilon)

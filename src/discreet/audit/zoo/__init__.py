@@ -38,7 +38,7 @@ def animals() -> tuple[Animal, ...]: ...
 @overload
 def animals(*, named: str) -> Animal: ...
 def animals(*, named: str | None = None) -> Animal | tuple[Animal, ...]:
-    """Every specimen, or the one that is named."""
+    """Every specimen, or the one that is ``named``."""
     if named is None:
         return _ALL
     for animal in _ALL:

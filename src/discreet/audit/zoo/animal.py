@@ -41,6 +41,10 @@ CHANGED = "one person's row is changed"
 class Animal:
     """A broken mechanism beside its correct twin; both make the same promise.
 
+    ``name`` and ``family`` say which it is, ``bug`` what is wrong with it and ``source`` where that
+    is known from. ``broken`` and ``twin`` are what ``check`` is given, and ``promise`` what both
+    say they lose.
+
     ``pair`` are two neighbouring inputs on which the bug shows, ``relation`` says
     in words how they differ.  ``law`` is what a sampler claims to draw from
     (:attr:`Check.FIT` only); ``view`` turns outputs of several numbers into the one

@@ -36,7 +36,11 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What a check said of a specimen and of its twin."""
+    """What a check said of a specimen and of its twin.
+
+    ``animal`` is the specimen, ``broken`` and ``twin`` are what was found of the two, in so many
+    ``seconds``.
+    """
 
     animal: Animal
     broken: Finding
@@ -74,7 +78,10 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Everything examined: whether the auditor can be relied on here."""
+    """Everything examined: whether the auditor can be relied on here.
+
+    ``examined`` has one for each specimen, ``samples`` is how many were drawn in either world.
+    """
 
     examined: tuple[Examined, ...]
     samples: int
@@ -118,6 +125,8 @@ class Walk:
 def examine(animal: Animal, *, samples: int = SAMPLES) -> Examined:
     """Put a specimen and its twin to the check that should tell them apart.
 
+    ``animal`` is the specimen; of what is sampled so many ``samples`` are drawn in either world.
+
     >>> from discreet.audit.zoo import animals
     >>> found = examine(animals(named="unclipped sum"))
     >>> found.found, found.false_alarm
@@ -132,7 +141,10 @@ def examine(animal: Animal, *, samples: int = SAMPLES) -> Examined:
 def walk(
     specimens: Iterable[Animal], *, samples: int = SAMPLES, progress: Progress | None = None
 ) -> Walk:
-    """Examine all of ``specimens``; ``progress`` is told the share that is done."""
+    """Examine all of ``specimens``; ``progress`` is told the share that is done.
+
+    Of what is sampled so many ``samples`` are drawn in either world.
+    """
     todo = tuple(specimens)
     done = []
     for number, animal in enumerate(todo, start=1):

@@ -1,14 +1,20 @@
 """SQL over released numbers, in a connection that has nothing else.
 
-The connection is opened for one statement.  It is given the answers (and the public tables that
-the statement names), then locked: no file, no network, no extension, no change of its settings;
-bounded memory and time.  What it computes is a function of released numbers, so whatever happens
-here, how long it takes and how it fails, tells nothing more about anybody.
+The connection is opened for one statement, to a database with nothing in it that is locked: no
+file, no network, no extension, no change of its settings; bounded memory and time.  The answers
+(and the public tables that the statement names) are given to it as temporary tables, which only
+this connection sees and which end with it.  What it computes is a function of released numbers, so
+whatever happens here, how long it takes and how it fails, tells nothing more about anybody.
+
+An empty database takes DuckDB longer to open than most statements to run: one that a statement has
+left as it was waits for the next.
 """
 
 from __future__ import annotations
 
+import atexit
 import math
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -171,24 +177,57 @@ def _open(
     return open_locked(fill)
 
 
+_MOST_IDLE = 2
+_idle: dict[int, list[duckdb.DuckDBPyConnection]] = {}
+"""Locked databases with nothing in them, by the process that opened them.
+
+What was opened before a fork is the parent's.
+"""
+atexit.register(_idle.clear)  # before DuckDB's own end
+
+
 @contextmanager
 def open_locked(
     fill: Callable[[duckdb.DuckDBPyConnection], None],
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that is filled, and then has no way out."""
-    with closing(duckdb.connect(":memory:")) as connection:
-        connection.execute("; ".join(f"SET {setting}" for setting in _SETTINGS))
-        for setting in _NEWER:
-            with suppress(duckdb.Error):
-                connection.execute(f"SET {setting}")
-        fill(connection)
-        connection.execute("; ".join(f"SET {setting}" for setting in _LOCK))
-        yield connection
+    """A connection of its own to a database without a way out; ``fill`` gives it its tables.
+
+    Whatever it makes is undone.  A database in which something failed is not used again.
+    """
+    idle = _idle.setdefault(os.getpid(), [])
+    try:
+        database = idle.pop()
+    except IndexError:
+        database = _open_empty()
+    try:
+        with closing(database.cursor()) as connection:
+            connection.begin()
+            fill(connection)
+            yield connection
+            connection.rollback()
+    except BaseException:
+        database.close()
+        raise
+    if len(idle) < _MOST_IDLE:
+        idle.append(database)
+    else:
+        database.close()
+
+
+def _open_empty() -> duckdb.DuckDBPyConnection:
+    """A database with nothing in it that can reach nothing and not be changed."""
+    connection = duckdb.connect(":memory:")
+    connection.execute("; ".join(f"SET GLOBAL {setting}" for setting in _SETTINGS))
+    for setting in _NEWER:
+        with suppress(duckdb.Error):
+            connection.execute(f"SET GLOBAL {setting}")
+    connection.execute("; ".join(f"SET GLOBAL {setting}" for setting in _LOCK))
+    return connection
 
 
 def _create(connection: duckdb.DuckDBPyConnection, table: Held) -> None:
     fields = ", ".join(f"{quote_name(c.name)} {c.type}" for c in table.columns)
-    connection.execute(f"CREATE TABLE {quote_name(table.name)} ({fields})")
+    connection.execute(f"CREATE TEMP TABLE {quote_name(table.name)} ({fields})")
     if table.values is None:
         return
     held = pa.table({str(i): _arrow(c, table.values[c.name]) for i, c in enumerate(table.columns)})

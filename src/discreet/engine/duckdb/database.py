@@ -83,9 +83,10 @@ def connect(resources: Resources) -> duckdb.DuckDBPyConnection:
         "temp_directory": resources.spill,
     }
     connection = duckdb.connect(":memory:")
-    statements = [f"SET {name} = {constant(value)}" for name, value in settings.items()]
+    # For all of it: what is set for one connection is not what its cursors, one a thread, have.
+    statements = [f"SET GLOBAL {name} = {constant(value)}" for name, value in settings.items()]
     if resources.threads is not None:
-        statements.append(f"SET threads = {int(resources.threads)}")
+        statements.append(f"SET GLOBAL threads = {int(resources.threads)}")
     started = False
     with suppress(duckdb.Error):
         connection.execute("; ".join(statements))
@@ -108,9 +109,9 @@ def connect(resources: Resources) -> duckdb.DuckDBPyConnection:
 def lock(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> None:
     """Leave the connection the files it reads and nothing else."""
     listed = ", ".join(constant(path) for path in paths)
-    connection.execute(f"SET allowed_paths = [{listed}]")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+    connection.execute(f"SET GLOBAL allowed_paths = [{listed}]")
+    connection.execute("SET GLOBAL enable_external_access = false")
+    connection.execute("SET GLOBAL lock_configuration = true")
 
 
 def constant(value: str | bool) -> str:

@@ -42,6 +42,8 @@ Errors = dict[Fraction, tuple[float, float]]
 class Quantile:
     """Publish a value that splits the data into about q and 1 - q.
 
+    The price is ``epsilon``, or ``rho``: then the epsilon is sqrt(8 rho), rounded down.
+
     Definition:
         The candidates are all multiples of the grid from ``lower`` to
         ``upper``.  Values are clipped to that range and put on the grid; what
@@ -134,18 +136,21 @@ class Quantile:
         return self.epsilon / (2 * (b if self.change_one else max(a, b - a)))
 
     def release(self, values: Any) -> Any:
-        """A private quantile of a list or array of numbers."""
+        """A private quantile of a list or array of numbers, ``values``."""
         cells = RankedCells.of(count_cells(self.domain.steps(values), self.domain))
         chosen = choose_by_rank(cells, self.q, self.rate, self.domain.least, self.domain.most)
         return self.domain.lift(chosen)
 
     def margin(self, beta: Exact | None = None, *, confidence: Exact | None = None) -> float:
-        """How many ranks the answer is off at most, except with probability ``beta``."""
+        """How many ranks the answer is off at most, except with probability ``beta``.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         beta = failure_share(beta, confidence)
         return _rank_margin(self.domain.size, self.rate * self.q.denominator, beta)
 
     def law(self, values: Any) -> FiniteLaw:
-        """The exact law of the answer, over every multiple of the grid in the domain."""
+        """The exact law of ``release(values)``, over every multiple of the grid in the domain."""
         if self.domain.size > MOST_OUTCOMES:
             raise InvalidParameter(
                 "P4",
@@ -188,6 +193,9 @@ def _require_names(cls: type[T]) -> type[T]:
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Quantiles:
     """Publish several quantiles of the same values.
+
+    ``quantiles`` are the wanted ones, of values between ``lower`` and ``upper`` on ``grid``, as for
+    :class:`Quantile`.
 
     Definition:
         Recursive halving: the middle one of the wanted quantiles is chosen by
@@ -282,15 +290,15 @@ class Quantiles:
         return self.levels * Loss.exponential(self.level_epsilon)
 
     def release(self, values: Any) -> list[Any]:
-        """The private quantiles of a list or array of numbers, in increasing order."""
+        """The private quantiles of a list or array of numbers, ``values``, in increasing order."""
         return self.release_cells(count_cells(self.domain.steps(values), self.domain))
 
     def release_cells(self, cells: Cells) -> list[Any]:
-        """The same, of values that have been counted: steps of the domain, in increasing order."""
+        """The same, of values counted in ``cells``: steps of the domain, in increasing order."""
         return self.release_ranked(RankedCells.of(cells, shift=self.domain.shift))
 
     def release_ranked(self, ranked: RankedCells) -> list[Any]:
-        """The same, of cells in order, perhaps in lumps, cut as the domain cuts them."""
+        """The same, of cells ``ranked`` in order, perhaps in lumps, cut as the domain cuts them."""
         shift = self.domain.shift
         least, most = self.domain.least << shift, ((self.domain.most + 1) << shift) - 1
         answers: list[int] = []
@@ -298,7 +306,10 @@ class Quantiles:
         return [self.domain.lift(answer >> shift) for answer in answers]
 
     def margin(self, beta: Exact | None = None, *, confidence: Exact | None = None) -> float:
-        """How many ranks any answer is off at most, except with probability ``beta``."""
+        """How many ranks any answer is off at most, except with probability ``beta``.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta.
+        """
         share = failure_share(beta, confidence) / len(self.quantiles)
         # The worst choice of all is the one for the quantile nearest to an end of its part.
         # One rank more for the value itself, which lies on one side of the cut.

@@ -103,7 +103,11 @@ class ExponentialMechanism:
         monotonic: bool = False,
         grid: Grid | None = None,
     ) -> ExponentialMechanism:
-        """The cheapest whose choice is within ``margin`` of the best, so often."""
+        """The cheapest whose choice is within ``margin`` of the best, so often.
+
+        ``confidence`` is how often, among so many ``candidates``; ``sensitivity``, ``monotonic``
+        and ``grid`` are those of the mechanism.
+        """
         price = _cheapest(
             margin,
             confidence,
@@ -120,7 +124,10 @@ class ExponentialMechanism:
         return Loss.exponential(self.epsilon)
 
     def release(self, scores: Scores) -> Any:
-        """The chosen candidate: its index in a list or array, its name in a mapping."""
+        """The chosen candidate: its index in a list or array, its name in a mapping.
+
+        ``scores`` has one for each candidate.
+        """
         votes = read_scores(scores, self.grid)
         return votes.name_of(exponential_choice(votes.steps, self.rate))
 
@@ -132,13 +139,20 @@ class ExponentialMechanism:
         candidates: int,
         optimal: int = 1,
     ) -> float:
-        """How much worse than the best the choice is at most, except with probability ``beta``."""
+        """How much worse than the best the choice is at most, except with probability ``beta``.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; of so many ``candidates`` at least
+        ``optimal`` are best.
+        """
         count, best = _check_counts(candidates, optimal)
         steps = _logit_distance(failure_share(beta, confidence), count, best) / self.rate
         return float_up(to_score_units(steps, self.grid))
 
     def theorem_margin(self, beta: Exact, *, candidates: int, optimal: int = 1) -> float:
-        """The same by DR Theorem 3.11: (ln(k / m) + ln(1 / beta)) / rate; never the smaller."""
+        """The same by DR Theorem 3.11: (ln(k / m) + ln(1 / beta)) / rate; never the smaller.
+
+        Here k is ``candidates`` and m is ``optimal``: how many there are, and how many are best.
+        """
         count, best = _check_counts(candidates, optimal)
         steps = log_up(Fraction(count, best) / proportion(beta, name="beta")) / self.rate
         return float_up(to_score_units(steps, self.grid))
@@ -164,9 +178,10 @@ class PermuteAndFlip:
         :class:`ExponentialMechanism`.
 
     Guarantee:
-        epsilon-differentially private, under the same conditions.  The range of
-        its privacy loss is *not* bounded by epsilon, so its zCDP loss is that of
-        any epsilon-private mechanism and not epsilon**2 / 8.
+        epsilon-differentially private, under the same conditions: one unit changes
+        every score by at most ``sensitivity``.  The range of its privacy loss is
+        *not* bounded by epsilon, so its zCDP loss is that of any epsilon-private
+        mechanism and not epsilon**2 / 8.
 
     Accuracy:
         Never worse than the exponential mechanism, in expectation and in every
@@ -224,7 +239,11 @@ class PermuteAndFlip:
         monotonic: bool = False,
         grid: Grid | None = None,
     ) -> PermuteAndFlip:
-        """The cheapest whose choice is within ``margin`` of the best, so often."""
+        """The cheapest whose choice is within ``margin`` of the best, so often.
+
+        ``confidence`` is how often, among so many ``candidates``; ``sensitivity``, ``monotonic``
+        and ``grid`` are those of the mechanism.
+        """
         price = _cheapest(
             margin,
             confidence,
@@ -241,14 +260,21 @@ class PermuteAndFlip:
         return Loss.pure(self.epsilon)
 
     def release(self, scores: Scores) -> Any:
-        """The chosen candidate: its index in a list or array, its name in a mapping."""
+        """The chosen candidate: its index in a list or array, its name in a mapping.
+
+        ``scores`` has one for each candidate.
+        """
         votes = read_scores(scores, self.grid)
         return votes.name_of(permute_and_flip(votes.steps, self.rate))
 
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, candidates: int
     ) -> float:
-        """How much worse than the best the choice is at most, except with probability ``beta``."""
+        """How much worse than the best the choice is at most, except with probability ``beta``.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``candidates`` is how many there
+        are.
+        """
         count, _ = _check_counts(candidates, 1)
         steps = _flip_distance(failure_share(beta, confidence), count) / self.rate
         return float_up(to_score_units(steps, self.grid))

@@ -32,14 +32,14 @@ NOISES: tuple[Noise, ...] = ("laplace", "exponential", "gumbel")
 
 
 class Winner(NamedTuple):
-    """Who is highest, and by how many steps its noise could have been less."""
+    """The ``candidate`` that is highest, and its ``lead``: so many steps less noise would do."""
 
     candidate: Any
     lead: int | Fraction
 
 
 class CountedWinner(NamedTuple):
-    """Who is highest, and how high with the noise."""
+    """The ``candidate`` that is highest, and how high with the noise, its ``score``."""
 
     candidate: Any
     score: int | Fraction
@@ -159,7 +159,10 @@ class ReportNoisyMax:
         return Loss.exponential(self.epsilon) if self.noise == "gumbel" else Loss.pure(self.epsilon)
 
     def release(self, scores: Scores) -> Any:
-        """The winner: its index in a list or array, its name in a mapping."""
+        """The winner: its index in a list or array, its name in a mapping.
+
+        ``scores`` has one for each candidate.
+        """
         if self.noise != "laplace":
             return self._twin().release(scores)
         votes = read_scores(scores, self.grid)
@@ -167,6 +170,8 @@ class ReportNoisyMax:
 
     def release_with_lead(self, scores: Scores) -> Winner:
         """The winner, and how much less its noise could have been without losing; free.
+
+        ``scores`` has one for each candidate.
 
         That is its noisy score minus the highest other one, less one step if
         that one is listed before it and would win a tie.
@@ -187,7 +192,10 @@ class ReportNoisyMax:
         return Winner(votes.name_of(winner), lead if self.grid is None else lead * self.grid.step)
 
     def release_with_count(self, scores: Scores) -> CountedWinner:
-        """The winner and its noisy score, free for disjoint counts and for no others."""
+        """The winner and its noisy score, free for disjoint counts and for no others.
+
+        ``scores`` has one for each candidate.
+        """
         self._only_laplace("the count of the winner")
         if not self.disjoint:
             raise InvalidParameter(
@@ -209,7 +217,11 @@ class ReportNoisyMax:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, candidates: int
     ) -> int | Fraction | float:
-        """How much worse than the best the winner is at most, except with probability ``beta``."""
+        """How much worse than the best the winner is at most, except with probability ``beta``.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``candidates`` is how many there
+        are.
+        """
         if self.noise != "laplace":
             return self._twin().margin(beta, confidence=confidence, candidates=candidates)
         others = whole(candidates, name="candidates", least=1) - 1

@@ -42,6 +42,8 @@ METHODS: tuple[Method, ...] = ("peeling", "gumbel", "laplace")
 class TopK:
     """Report the k candidates of highest score, best first.
 
+    Scores are whole numbers, or are put on the public ``grid``.
+
     Definition:
         ``method`` "peeling": permute-and-flip k times at epsilon / k, each time
         without those already chosen.  "gumbel": add Gumbel noise once and report
@@ -133,7 +135,10 @@ class TopK:
         return self.k * one(self.epsilon / self.k)
 
     def release(self, scores: Scores) -> list[Any]:
-        """The k chosen candidates, best first: indices in a list or array, names in a mapping."""
+        """The k chosen candidates, best first: indices in a list or array, names in a mapping.
+
+        ``scores`` has one for each candidate.
+        """
         votes = read_scores(scores, self.grid)
         self._enough(len(votes.steps))
         return [votes.name_of(index) for index in self._choose(votes.steps)]
@@ -141,7 +146,11 @@ class TopK:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, candidates: int
     ) -> int | Fraction | float:
-        """How much worse than the best still available any choice is, except with ``beta``."""
+        """How much worse than the best still available any choice is, except with ``beta``.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``candidates`` is how many there
+        are.
+        """
         count = whole(candidates, name="candidates", least=1)
         self._enough(count)
         failure = failure_share(beta, confidence)

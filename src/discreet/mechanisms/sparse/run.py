@@ -27,7 +27,10 @@ _CHUNK = 1 << 15
 
 
 class Transcript(NamedTuple):
-    """What a run answered to an array of queries."""
+    """What a run answered to an array of queries: how many were ``asked``, which are ``above``.
+
+    ``answers`` are their noisy values, if the mechanism gives them.
+    """
 
     asked: int
     """How many of the queries were answered; all of them unless the run halted."""
@@ -38,7 +41,7 @@ class Transcript(NamedTuple):
 
 
 class SparseRun:
-    """One run of a sparse vector; made by ``start()``.
+    """One run of a sparse vector, as its ``plan`` says; made by ``start()``.
 
     >>> from discreet.mechanisms import Sparse
     >>> run = Sparse(threshold=900, cutoff=2, sensitivity=3, epsilon="1/2").start()
@@ -81,11 +84,11 @@ class SparseRun:
         return self._above >= self._plan.cutoff
 
     def ask(self, value: Any) -> Any:
-        """Whether the query's value, with noise, reaches the noisy threshold."""
+        """Whether the query's ``value``, with noise, reaches the noisy threshold."""
         return bool(len(self.ask_many([value]).above))
 
     def ask_many(self, values: Any) -> Transcript:
-        """Ask a list or array of values in order, until they end or the run halts.
+        """Ask a list or array of ``values`` in order, until they end or the run halts.
 
         The law is that of asking them one at a time.  Once halted the rest is
         not asked, and asking again is refused.
@@ -121,12 +124,12 @@ class SparseRun:
 
 
 class NumericSparseRun(SparseRun):
-    """One run of a numeric sparse vector; made by ``start()``."""
+    """One run of a numeric sparse vector, as its ``plan`` says; made by ``start()``."""
 
     __slots__ = ()
 
     def ask(self, value: Any) -> Any:
-        """The query's value with fresh noise if it is above the threshold, otherwise ``None``."""
+        """The query's ``value`` with fresh noise if it is above the threshold, or else ``None``."""
         answers = self.ask_many([value]).answers
         return answers[0] if len(answers) else None
 

@@ -28,6 +28,8 @@ _NUMBERS_PER_ROUND = Fraction(1, 8)
 class AboveThreshold:
     """Answer "below" for as long as it is true, then "above" once, and halt.
 
+    ``threshold`` and the queries are whole numbers, or are put on the public ``grid``.
+
     Definition:
         The threshold gets discrete Laplace noise once, every query its own; the
         answer is "above" when the noisy query is at least the noisy threshold.
@@ -67,6 +69,8 @@ class AboveThreshold:
         Traceback (most recent call last):
         ...
         discreet.errors.Halted: H1: this sparse vector has answered "above" 1 time and halted.
+        Why: the price covered that many answers, and one more would be free of charge.
+        Fix: start a new run and pay for it: mechanism.start().
         >>> alarm.loss.epsilon
         Fraction(1, 2)
         >>> alarm.margin("0.05", queries=40), alarm.theorem_margin("0.05", queries=40)
@@ -125,12 +129,18 @@ class AboveThreshold:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, queries: int
     ) -> int | Fraction:
-        """How wrong an answer can be, except with probability ``beta``, computed from the law."""
+        """How wrong an answer can be, except with probability ``beta``, computed from the law.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``queries`` is how many are asked.
+        """
         beta = failure_share(beta, confidence)
         return _margin(self.plan, beta, queries)
 
     def theorem_margin(self, beta: Exact, *, queries: int) -> int | Fraction:
-        """The same by DR Theorem 3.24, rounded up to even steps of the grid."""
+        """The same by DR Theorem 3.24, rounded up to even steps of the grid.
+
+        ``beta`` is the chance that some answer is further off, ``queries`` how many are asked.
+        """
         return _theorem_margin(self.plan, self.sensitivity, self.epsilon, beta, queries)
 
     def law(self, values: Any) -> FiniteLaw:
@@ -142,6 +152,8 @@ class AboveThreshold:
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Sparse:
     """Answer "above" or "below" until "above" was answered ``cutoff`` times.
+
+    ``threshold`` and the queries are whole numbers, or are put on the public ``grid``.
 
     Definition:
         ``cutoff`` rounds of :class:`AboveThreshold`, each with a fresh noisy
@@ -237,12 +249,18 @@ class Sparse:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, queries: int
     ) -> int | Fraction:
-        """How wrong an answer can be, except with probability ``beta``, computed from the law."""
+        """How wrong an answer can be, except with probability ``beta``, computed from the law.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``queries`` is how many are asked.
+        """
         beta = failure_share(beta, confidence)
         return _margin(self.plan, beta, queries)
 
     def theorem_margin(self, beta: Exact, *, queries: int) -> int | Fraction:
-        """The same by DR Theorem 3.26, with the price of a round that is in force."""
+        """The same by DR Theorem 3.26, with the price of a round that is in force.
+
+        ``beta`` is the chance that some answer is further off, ``queries`` how many are asked.
+        """
         share = proportion(beta, name="beta") / self.cutoff
         return _theorem_margin(self.plan, self.sensitivity, self.round_epsilon, share, queries)
 
@@ -255,6 +273,9 @@ class Sparse:
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class NumericSparse:
     """As :class:`Sparse`, but a query above the threshold is answered with its noisy value.
+
+    ``threshold``, ``sensitivity``, ``monotonic``, ``renew`` and ``grid`` are those of
+    :class:`Sparse`.
 
     Definition:
         :class:`Sparse` decides; for "above", the value itself is published with
@@ -358,12 +379,18 @@ class NumericSparse:
     def margin(
         self, beta: Exact | None = None, *, confidence: Exact | None = None, queries: int
     ) -> int | Fraction:
-        """How wrong an answer can be, except with probability ``beta``, computed from the law."""
+        """How wrong an answer can be, except with probability ``beta``, computed from the law.
+
+        Given is ``beta`` or ``confidence``, which is 1 - beta; ``queries`` is how many are asked.
+        """
         beta = failure_share(beta, confidence)
         return _margin(self.plan, beta, queries)
 
     def theorem_margin(self, beta: Exact, *, queries: int) -> int | Fraction:
-        """The same by DR Theorem 3.28, with the price of a round that is in force."""
+        """The same by DR Theorem 3.28, with the price of a round that is in force.
+
+        ``beta`` is the chance that some answer is further off, ``queries`` how many are asked.
+        """
         share = proportion(beta, name="beta") / (2 * self.cutoff)
         return _theorem_margin(self.plan, self.sensitivity, self.round_epsilon, share, queries)
 

@@ -23,70 +23,73 @@ def count_if(condition: Formula) -> Formula:
 
 
 def count_distinct(value: Formula | str, *others: Formula | str) -> Formula:
-    """Different values other than NULL; of all the unit's columns, different units."""
+    """Different values other than NULL; of all the unit's columns, different units.
+
+    Of ``value``, or of its combinations with ``others``.
+    """
     trees = [of(v).tree.copy() for v in (value, *others)]
     distinct = exp.Distinct(expressions=trees)
     return Formula(exp.Anonymous(this="COUNT", expressions=[distinct]))
 
 
 def total(value: Formula | str) -> Formula:
-    """The sum."""
+    """The sum of ``value``."""
     return function("sum", of(value))
 
 
 def mean(value: Formula | str) -> Formula:
-    """The average."""
+    """The average of ``value``."""
     return function("avg", of(value))
 
 
 def variance(value: Formula | str, *, population: bool = False) -> Formula:
-    """The variance of a sample, or of the whole population."""
+    """The variance of ``value`` in a sample, or in the whole ``population``."""
     return function("var_pop" if population else "var_samp", of(value))
 
 
 def stddev(value: Formula | str, *, population: bool = False) -> Formula:
-    """The standard deviation of a sample, or of the whole population."""
+    """The standard deviation of ``value`` in a sample, or in the whole ``population``."""
     return function("stddev_pop" if population else "stddev_samp", of(value))
 
 
 def median(value: Formula | str) -> Formula:
-    """The value in the middle."""
+    """The ``value`` in the middle."""
     return function("median", of(value))
 
 
 def quantile(value: Formula | str, *fractions: Exact) -> Formula:
-    """The value below which each given part of the rows lies."""
+    """The ``value`` below which each of these ``fractions`` of the rows lies."""
     parts = [str(fraction(part)) for part in fractions]
     return function("quantile_cont", of(value), *parts)
 
 
 def quartile_range(value: Formula | str) -> Formula:
-    """The distance of the quartiles."""
+    """The distance of the quartiles of ``value``."""
     return function("iqr", of(value))
 
 
 def trimmed_mean(value: Formula | str, part: Exact) -> Formula:
-    """The mean of the rows between the private quantiles ``part`` and 1 - ``part``."""
+    """The mean of ``value`` between the private quantiles ``part`` and 1 - ``part``."""
     return function("trimmed_mean", of(value), str(fraction(part)))
 
 
 def minimum(value: Formula | str) -> Formula:
-    """A private low quantile near the least value."""
+    """A private low quantile near the least ``value``."""
     return function("min", of(value))
 
 
 def maximum(value: Formula | str) -> Formula:
-    """A private high quantile near the greatest value."""
+    """A private high quantile near the greatest ``value``."""
     return function("max", of(value))
 
 
 def covariance(y: Formula | str, x: Formula | str, *, population: bool = False) -> Formula:
-    """The covariance of a sample, or of the whole population."""
+    """The covariance of ``y`` and ``x`` in a sample, or in the whole ``population``."""
     return function("covar_pop" if population else "covar_samp", of(y), of(x))
 
 
 def correlation(y: Formula | str, x: Formula | str) -> Formula:
-    """The correlation."""
+    """The correlation of ``y`` and ``x``."""
     return function("corr", of(y), of(x))
 
 
@@ -106,12 +109,12 @@ def coefficient(place: int, y: Formula | str, *others: Formula | str) -> Formula
 
 
 def mode(value: Formula | str) -> Formula:
-    """A most frequent value."""
+    """A most frequent ``value``."""
     return function("mode", of(value))
 
 
 def top_k(value: Formula | str, k: int) -> Formula:
-    """The ``k`` most frequent values, the most frequent first."""
+    """The ``k`` most frequent of ``value``, the most frequent first."""
     return function("top_k", of(value), k)
 
 
@@ -131,5 +134,5 @@ def distance_to_dependency(value: Formula | str, *on: Formula | str) -> Formula:
 
 
 def histogram(value: Formula | str, edges: Sequence[Exact]) -> Formula:
-    """Rows in each bin from one edge up to, not including, the next."""
+    """Rows with ``value`` in each bin from one of ``edges`` up to, not including, the next."""
     return function("histogram", of(value), *(number(edge) for edge in edges))

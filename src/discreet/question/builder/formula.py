@@ -61,6 +61,9 @@ def _negate(tree: exp.Expr) -> exp.Expr:
 class Formula:
     """A column, a constant, or something computed from them; also an aggregate.
 
+    ``tree`` is its syntax; it is made by ``col``, ``lit``, ``when``, ``function`` and the
+    aggregates.
+
     >>> text = (col("age") + 1 > 30) & ~col("city").is_in("hull", "york")
     >>> print(text)
     (("age" + 1) > 30) AND (NOT ("city" IN ('hull', 'york')))
@@ -198,7 +201,8 @@ class Formula:
     ) -> Formula:
         """Of an aggregate: what one row, or one person's rows in a group, may add.
 
-        ``auto``: what a row may add is looked for in the data, for a part of the price.
+        ``per_row`` and ``per_group`` are the least and the greatest amount. ``auto``: what a row
+        may add is looked for in the data, for a part of the price.
         """
         tree = self.tree.copy()
         if auto:
@@ -247,12 +251,15 @@ def col(name: str, *, of: str | None = None) -> Formula:
 
 
 def lit(value: Constant) -> Formula:
-    """A constant."""
+    """The constant ``value``."""
     return Formula(tree_of(value))
 
 
 def function(name: str, *arguments: Formula | Constant) -> Formula:
-    """A function of the allow-list: ``function("year", col("day"))``."""
+    """The function ``name`` of the allow-list: ``function("year", col("day"))``.
+
+    ``arguments`` are formulas or constants.
+    """
     return Formula(_call(name, *arguments))
 
 

@@ -17,10 +17,14 @@ from discreet.question.sql.dialect import PrivacyClause, write_text
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a table, filtered, joined or computed; nothing is read before a question is asked."""
+    """Rows of a table, filtered, joined or computed; nothing is read before a question is asked.
+
+    Made by ``table``: ``known`` is the schema or catalogue, ``item`` the first thing in FROM and
+    ``alias`` its name, ``joins`` and ``conditions`` what was added.
+    """
 
     known: Known
-    item: exp.Expr  # the first thing in FROM
+    item: exp.Expr
     alias: str
     joins: tuple[exp.Join, ...] = ()
     conditions: tuple[exp.Expr, ...] = ()
@@ -33,13 +37,17 @@ class Rows:
         return replace(self, conditions=(*self.conditions, *(c.tree.copy() for c in conditions)))
 
     def select(self, *names: str, **computed: Formula) -> Rows:
-        """New columns, computed row by row."""
+        """New columns, computed row by row: ``names`` as they are, others ``computed``."""
         return self._nest(self._select(_items(names, computed)))
 
     def join(
         self, other: Rows, *, on: str | list[str] | Mapping[str, str], how: str = "inner"
     ) -> Rows:
-        """Joined to a public table, or to rows of the same unit, on equal columns."""
+        """Joined to a public table, or to rows of the same unit, on equal columns.
+
+        ``other`` are those rows, ``on`` a column, several, or ours with theirs; ``how`` is "inner",
+        or "left" to keep our rows that have none of theirs.
+        """
         if other.joins or other.conditions:
             other = other._nest(other._select([exp.Star()]))
         pairs = (
@@ -56,12 +64,15 @@ class Rows:
         return replace(self, joins=(*self.joins, join))
 
     def union_all(self, other: Rows) -> Rows:
-        """The rows of both; columns correspond one by one."""
+        """The rows of both, ours and ``other``; columns correspond one by one."""
         trees = [rows._select([exp.Star()]) for rows in (self, other)]
         return self._nest(exp.Union(this=trees[0], expression=trees[1], distinct=False))
 
     def per_unit(self, *keys: str, **aggregates: Formula) -> Rows:
-        """One row for each combination of ``keys``, which include the unit's columns."""
+        """One row for each combination of ``keys``, which include the unit's columns.
+
+        ``aggregates`` are its other columns, by name.
+        """
         tree = self._select(_items(keys, aggregates))
         tree.set("group", exp.Group(expressions=[col(key).tree for key in keys]))
         return self._nest(tree)
@@ -75,17 +86,20 @@ class Rows:
         return replace(self, item=item, alias=alias)
 
     def group_by(self, *keys: str | Formula, **computed: Formula) -> GroupedRows:
-        """Groups of rows, by columns or by named formulas."""
+        """Groups of rows, by ``keys``, columns or formulas, or by named formulas, ``computed``."""
         named = {k: col(k) for k in keys if isinstance(k, str)}
         unnamed = [k for k in keys if isinstance(k, Formula)]
         return GroupedRows(self, {**named, **computed}, tuple(unnamed))
 
     def distinct(self, *keys: str | Formula, **computed: Formula) -> Query:
-        """The question which values, or combinations of them, enough units share."""
+        """The question which values, or combinations of them, enough units share.
+
+        ``keys`` are columns or formulas, ``computed`` formulas with the names of their columns.
+        """
         return self.group_by(*keys, **computed).agg()
 
     def agg(self, **aggregates: Formula) -> Query:
-        """The question about all rows together."""
+        """The question about all rows together: ``aggregates``, by the names of their columns."""
         return GroupedRows(self, {}).agg(**aggregates)
 
     def _select(self, items: list[exp.Expr]) -> exp.Select:
@@ -120,7 +134,10 @@ def table(
     *,
     alias: str | None = None,
 ) -> Rows:
-    """The rows of a table that is known by a schema, or by a catalogue of one."""
+    """The rows of the table ``name`` that is ``known`` by a schema, or by a catalogue of one.
+
+    ``alias`` is what it is called in the question.
+    """
     called = alias or name
     tree = exp.Table(this=exp.Identifier(this=name, quoted=True), alias=_alias(called))
     return Rows(known, tree, called)
@@ -131,7 +148,10 @@ def table(
 
 @dataclass(frozen=True, slots=True)
 class GroupedRows:
-    """Rows in groups, waiting for what is to be aggregated."""
+    """Rows in groups, waiting for what is to be aggregated.
+
+    Made by ``group_by``: ``rows`` by ``keys``, formulas by name, and by ``unnamed`` ones.
+    """
 
     rows: Rows
     keys: Mapping[str, Formula]
@@ -151,7 +171,11 @@ class GroupedRows:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, ready to be priced; what follows is computed from its answer for free."""
+    """A question, ready to be priced; what follows is computed from its answer for free.
+
+    Made by ``agg``: ``known`` is the schema or catalogue, ``tree`` its syntax, and ``options`` what
+    one unit may contribute.
+    """
 
     known: Known
     tree: exp.Select
@@ -166,7 +190,7 @@ class Query:
         return replace(self, tree=tree)
 
     def order_by(self, *formulas: str | Formula | Descending) -> Query:
-        """Sorted by released values."""
+        """Sorted by released values: by ``formulas``, columns or ``Descending`` ones."""
         tree = self.tree.copy()
         orders = []
         for formula in formulas:
@@ -189,7 +213,10 @@ class Query:
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
     ) -> Query:
-        """What one unit may contribute: rows in all, or groups and rows in each."""
+        """What one unit may contribute: rows in all, or groups and rows in each.
+
+        ``max_rows`` in all; or ``max_groups``, with ``max_rows_per_group`` in each.
+        """
         given = {
             "max_rows": max_rows,
             "max_groups_contributed": max_groups,

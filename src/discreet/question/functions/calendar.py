@@ -150,7 +150,7 @@ declare(
         "convert_timezone",
         _ZONES,
         "what clocks in the second zone show when those in the first show it; an hour that is "
-        "shown twice is taken for the second one",
+        "shown twice is taken for the second one, one that is leapt over for what would be shown",
         _in_zone,
         _render_zone,
         strict(lambda old, new, point: change_zone(_moment(point), old, new)),
@@ -234,9 +234,8 @@ def _truncation(unit: str, kinds: tuple[Kind, ...]) -> None:
         node = cast_to(arguments[0], domains[0], kind)
         return nodes.cast(nodes.call("DATE_TRUNC", exp.Literal.string(unit), node), kind)
 
-    declare(
-        Function(name, usage, f"the first moment of its {unit}", rule, render, strict(evaluate))
-    )
+    meaning = f"the first moment of its {unit}" + (", a Monday" if unit == "week" else "")
+    declare(Function(name, usage, meaning, rule, render, strict(evaluate)))
 
 
 for _unit in ("year", "quarter", "month", "week", "day"):

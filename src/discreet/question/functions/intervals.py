@@ -130,7 +130,8 @@ def _count_crossed(unit: str) -> _Difference:
         whole = render(node)
         return whole if size == 1 else nodes.infix(exp.IntDiv, whole, nodes.integer(size))
 
-    first = {"day": "midnights", "week": "Mondays"}.get(unit, f"first moments of a {unit}")
+    article = "an" if unit == "hour" else "a"
+    first = {"day": "midnights", "week": "Mondays"}.get(unit, f"first moments of {article} {unit}")
     return _Difference(
         f"date_diff_{unit}s",
         "DATEDIFF(week, start, end)" if unit == "week" else f"DATE_DIFF('{unit}', start, end)",
@@ -185,9 +186,10 @@ def _over(unit: str) -> _Difference:
         return nodes.cast(whole, Kind.INTEGER)
 
     usage = f"DATE_SUB('{unit}', start, end)"
-    return _Difference(
-        f"whole_{unit}s", usage, f"how many whole {unit}s lie between two points", count, render
-    )
+    meaning = f"how many whole {unit}s lie between two points (negative if end is before start)"
+    if unit in _MONTHS:
+        meaning += "; from the 31st to the 30th no month is over"
+    return _Difference(f"whole_{unit}s", usage, meaning, count, render)
 
 
 def _seconds(a: Any, b: Any) -> float:

@@ -182,7 +182,11 @@ def _in(value: Plain, *options: Plain) -> bool | None:
     return None if None in options else False
 
 
-declare(Function("in", _IN, "whether a is one of the constants", _in_rule, _in_render, _in))
+declare(
+    Function(
+        "in", _IN, "whether a is one of the constants; NULL for NULL", _in_rule, _in_render, _in
+    )
+)
 
 
 # --- choices -------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.generator import Generator
-from sqlglot.parser import Parser
+from sqlglot.parser import IsPredicatePrecedence, Parser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
@@ -106,6 +106,18 @@ def _parse_substring(parser: QuestionParser) -> exp.Expr:
     return parser.expression(exp.Anonymous(this="SUBSTRING", expressions=arguments))
 
 
+def _parse_typed(_: QuestionParser, tree: exp.Expr, kind: exp.DataType) -> exp.Expr:
+    """DATE '2024-02-29'::TEXT is of a date: what was read after the constant stands around it."""
+    outer, constant = None, tree
+    while not isinstance(constant, exp.Literal):
+        outer, constant = constant, constant.this
+    typed = exp.Cast(this=constant, to=kind)
+    if outer is None:
+        return typed
+    outer.set("this", typed)
+    return tree
+
+
 class QuestionTokenizer(Tokenizer):
     """Double quotes and backticks name things, single quotes are text; nothing else quotes."""
 
@@ -157,7 +169,8 @@ class QuestionParser(Parser):
         TokenType.PIVOT: lambda self: self._parse_simplified_pivot()
     }
     PIPE_SYNTAX_TRANSFORM_PARSERS: ClassVar[dict[str, Any]] = {}
-    TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {}
+    IS_PREDICATE_PRECEDENCE: ClassVar[Any] = IsPredicatePrecedence.LOW  # (a = b) IS NULL
+    TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = dict.fromkeys(exp.DType, _parse_typed)
 
     def _parse_hint(self) -> Any:
         """The privacy clause stands where other dialects have hints: right after SELECT."""

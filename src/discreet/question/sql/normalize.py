@@ -627,14 +627,23 @@ def _number(constant: exp.Expr) -> Fraction | None:
     return Fraction(value) if known else None  # type: ignore[arg-type]
 
 
+def _is_same(one: exp.Expr, other: exp.Expr) -> exp.Expr:
+    """Equal, or both NULL: never NULL, whatever they are."""
+    null = [exp.Is(this=side, expression=exp.Null()) for side in (one, other)]
+    equal = exp.EQ(this=one, expression=other)
+    if isinstance(other, exp.Null | exp.Literal | exp.Boolean):
+        return null[0] if isinstance(other, exp.Null) else equal
+    return exp.Anonymous(this="COALESCE", expressions=[equal, exp.and_(*null)])
+
+
 def _decode(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr:
-    """DECODE(x, 'a', 1, 'b', 2, 0) chooses by what x equals."""
-    subject, *rest = node.expressions
+    """DECODE(x, 'a', 1, y, 2, 0) chooses by what x is; unlike in CASE x, two NULLs are the same."""
+    subject, *rest = node.expressions or [None]
     if len(rest) < 2:
         raise _arity(node, "DECODE(x, value, result, ..., otherwise)", reader)
-    ifs = [exp.If(this=v, true=r) for v, r in zip(rest[::2], rest[1::2], strict=False)]
-    default = rest[-1] if len(rest) % 2 else None
-    return _case(exp.Case(this=subject, ifs=ifs, default=default), inner, reader)
+    pairs = zip(rest[::2], rest[1::2], strict=False)
+    ifs = [exp.If(this=_is_same(subject, value), true=result) for value, result in pairs]
+    return _case(exp.Case(ifs=ifs, default=rest[-1] if len(rest) % 2 else None), inner, reader)
 
 
 def _name_of_day(text: str) -> Callable[[exp.Expr, Inner, Reader], exp.Expr]:

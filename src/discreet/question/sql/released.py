@@ -401,10 +401,23 @@ def _date_diff(arguments: Arguments) -> exp.Expr | None:
 
 
 def _shift(kind: type[exp.Binary]) -> Callable[[Arguments], exp.Expr | None]:
+    """DATE_ADD(day, INTERVAL 7 DAY), DATEADD(day, 7, day); back, DATE_SUB('day', start, end)."""
+
     def shift(arguments: Arguments) -> exp.Expr | None:
-        if len(arguments) != 2 or not isinstance(arguments[1], exp.Interval):
+        if len(arguments) == 2 and isinstance(arguments[1], exp.Interval):
+            return exp.Paren(this=kind(this=exp.Paren(this=arguments[0]), expression=arguments[1]))
+        if len(arguments) != 3:
             return None
-        return exp.Paren(this=kind(this=exp.Paren(this=arguments[0]), expression=arguments[1]))
+        first, second, third = arguments
+        text = isinstance(first, exp.Literal) and first.is_string and first.name.lower() in UNITS
+        unit = exp.Literal.string(first.name.lower()) if text else _unit(first)
+        if unit is None:
+            return None
+        if kind is exp.Sub:  # how many whole ones lie between, as before the release
+            return exp.Anonymous(this="date_sub", expressions=[unit, second, third])
+        one = exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this=unit.name.upper()))
+        span = exp.Mul(this=one, expression=exp.Paren(this=second))
+        return exp.Paren(this=exp.Add(this=exp.Paren(this=third), expression=span))
 
     return shift
 
@@ -419,4 +432,6 @@ _SPECIAL: dict[str, Callable[[Arguments], exp.Expr | None]] = {
     "datediff": _date_diff,
     "date_add": _shift(exp.Add),
     "date_sub": _shift(exp.Sub),
+    "dateadd": _shift(exp.Add),
+    "datesub": _shift(exp.Sub),
 }

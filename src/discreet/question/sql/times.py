@@ -139,7 +139,7 @@ def _not_a_day(node: exp.Expr, reader: Reader) -> QuestionRefusal:
     return reader.refusal(
         "Q31",
         node,
-        "this is compared with a date and is none of the calendar.",
+        "this stands for a date and is none of the calendar.",
         why="a constant must mean the same for every row.",
         fix="write it as '2024-02-29' or '2024-02-29 12:30:00'.",
     )
@@ -595,9 +595,9 @@ def time_bucket(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None
 
 
 def date_add(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
-    """DATE_ADD(day, INTERVAL '7' DAY), DATEADD(day, 7, day), ADD_MONTHS(day, 3)."""
+    """DATE_ADD(day, INTERVAL '7' DAY), DATEADD(day, 7, day), ADD_MONTHS(day, 3); with SUB, back."""
     arguments, name = node.expressions, node.name.upper()
-    back = name.endswith("_SUB")
+    back = name.endswith("SUB")
     if name == "ADD_MONTHS" and len(arguments) == 2:
         return Span(months=inner(arguments[1])).later(inner.time(arguments[0]))
     if len(arguments) == 2:
@@ -644,6 +644,8 @@ def make_date(node: exp.Expr, inner: Inner, reader: Reader) -> exp.Expr | None:
     found = _moment_of(trees[0])
     if found is not None and (kind is exp.DType.DATE) == (len(found.this.name) == 10):
         return found
+    if found is None and isinstance(trees[0], exp.Literal) and trees[0].is_string:
+        raise _not_a_day(node, reader)
     return exp.Cast(this=found or trees[0], to=exp.DataType(this=kind))
 
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
+
+from discreet.server.models.meanings import SENT
 
 Number = Annotated[StrictStr, Field(max_length=100)] | StrictInt | StrictFloat
 Text = Annotated[str, Field(max_length=20_000)]
@@ -16,6 +26,17 @@ class Sent(BaseModel):
     """What a client sends: nothing but what is described."""
 
     model_config = ConfigDict(extra="forbid", strict=False)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> Any:
+        """Its description, with the meaning of every field."""
+        made = handler(core)
+        for name, field in handler.resolve_ref_schema(made).get("properties", {}).items():
+            names = [f"{one.__name__}.{name}" for one in cls.__mro__]
+            meaning = next((SENT[one] for one in [*names, name] if one in SENT), None)
+            if meaning is not None:
+                field.setdefault("description", meaning)
+        return made
 
 
 class Given(BaseModel):
@@ -33,9 +54,10 @@ class Refusal(Given):
                 "code": "Q1",
                 "title": "a column without public bounds",
                 "what": "column 'income' has no public bounds.",
-                "why": "one person could add any amount, and no amount of noise would hide them.",
-                "fix": "declare bounds for 'income' in the schema.",
-                "place": [11, 17],
+                "why": "one patient could add any amount, and no amount of noise would hide them.",
+                "fix": "the curator declares bounds for it, or ask what is under 'rewriting'.",
+                "place": [7, 18],
+                "rewriting": "SELECT SUM(income, bounds => AUTO) FROM visits",
             }
         }
     )

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from discreet.publication.agenda import Agenda, parse_agenda
 from discreet.publication.declared import Declared
 from discreet.publication.folder import read_declared
-from discreet.server.models.base import Given, Number, Price, Sent, Text
+from discreet.server.models.base import Given, Number, Price, Sent, Text, Waited
 
 
 class Release(Given):
@@ -57,6 +58,32 @@ class MakeRelease(Sent):
         return read_declared({**self.settings, "name": self.name, "kind": self.kind, "of": self.of})
 
 
+class PlanReleases(Sent):
+    """A release plan, in the words of its file: a price for all, or targets, and each release."""
+
+    plan: dict[str, Any] = Field(default_factory=dict, examples=[{"epsilon": "2"}])
+    release: list[dict[str, Any]] = Field(
+        examples=[[{"name": "cities", "kind": "marginals", "of": "visits", "columns": ["city"]}]]
+    )
+
+    def agenda(self) -> Agenda:
+        """What is planned, or a refusal."""
+        return parse_agenda({"plan": self.plan, "release": self.release})
+
+
+class MakeReleases(PlanReleases, Waited):
+    """A release plan that is to be run."""
+
+
+class HandOver(Sent):
+    """The releases that are handed over in one folder."""
+
+    releases: Annotated[
+        list[Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]*$")]],
+        Field(max_length=1000, examples=[["visits_2026"]]),
+    ]
+
+
 class StepRelease(Sent):
     """Which step of a counter is to be published: the next, if it is not said."""
 
@@ -79,6 +106,37 @@ class ReleasePlan(Given):
     rows_per_unit: int
     loss: Price
     stages: list[ReleaseStage]
+
+
+class PlannedOne(Given):
+    """A release of a plan: its price, how near a usual number then is, and was wanted to be."""
+
+    name: str
+    kind: str
+    amount: str
+    within: float | None
+    wanted: float | None
+
+
+class ReleasesPlan(Given):
+    """The prices of a plan's releases, and both curves; nothing was charged."""
+
+    kind: Literal["rho", "epsilon"]
+    total: str
+    releases: list[PlannedOne]
+    curve: list[tuple[float, list[float]]] = Field(
+        description="for several prices of all, how near each release would be"
+    )
+    least: list[tuple[float, float]] = Field(
+        description="for targets so many times as wide, the least price for all"
+    )
+    missed: list[str]
+
+
+class MadeReleases(Given):
+    """The certificates of a plan's releases."""
+
+    releases: list[dict[str, Any]]
 
 
 class ReleaseCard(Given):

@@ -69,11 +69,6 @@ def notice_answer(answer: Answer | Told, confidence: str) -> bytes:
     """What an answer cost, how far off it may be, and its notes."""
     if isinstance(answer, Told):
         return _notice_told(answer, confidence)
-    cost = f"cost {answer.loss}"
-    if answer.replayed:
-        cost = f"answered before, free now; it cost {answer.loss}"
-    elif answer.charged != answer.loss:
-        cost = f"{answer.charged} more; in all {answer.loss}"
     margins = answer.margins(confidence)
     units = answer.margin_units
     told = []
@@ -86,7 +81,7 @@ def notice_answer(answer: Answer | Told, confidence: str) -> bytes:
             spread = most if least == most else f"{least} to {most}"
             told.append(f"{name} ± {spread}{kind}")
     stated = f"; {', '.join(told)} (confidence {confidence})" if told else ""
-    return notice(f"{cost}{stated}", "\n".join(answer.notes))
+    return notice(f"{answer.cost_words()}{stated}", "\n".join(answer.notes))
 
 
 def _notice_told(told: Told, confidence: str) -> bytes:

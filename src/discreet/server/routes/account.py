@@ -21,7 +21,7 @@ from discreet.server.spending import spending as spent_over_time
 router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["account"], responses=ERRORS)
 MOST_SEARCHED = 2000
 """Lines of the transcript that one request looks through."""
-Whose = Annotated[str | None, Query(max_length=64)]
+Whose = Annotated[str | None, Query(max_length=64, description="of whom; the caller if null")]
 
 
 def _resolve_analyst(access: Access, analyst: str | None) -> str | None:
@@ -59,7 +59,7 @@ async def spending(
     request: Request,
     access: Anyone,
     drawing: Wanted,
-    by: Literal["hour", "day"] = "day",
+    by: Annotated[Literal["hour", "day"], Query(description="how finely")] = "day",
     analyst: Whose = None,
 ) -> Response:
     """What was spent in all by the end of each hour or day: of the dataset, or by an analyst."""
@@ -84,8 +84,11 @@ async def spending(
 async def transcript(
     access: Anyone,
     analyst: Whose = None,
-    before: Annotated[str | None, Query(max_length=18, pattern=r"^[0-9]+$")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    before: Annotated[
+        str | None,
+        Query(max_length=18, pattern=r"^[0-9]+$", description="only entries older than this one"),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="how many at most")] = 100,
     contains: Annotated[str, Query(max_length=200, description="words of the question")] = "",
 ) -> Response:
     """Questions charged and refused, the newest first."""

@@ -20,9 +20,12 @@ router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["evidence"], responses
 @router.get("/records", response_model=models.Records)
 async def records(
     access: Reader,
-    after: Annotated[int, Query(ge=0, le=10**15)] = 0,
-    before: Annotated[int | None, Query(ge=1, le=10**15)] = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    after: Annotated[int, Query(ge=0, le=10**15, description="the record before the first")] = 0,
+    before: Annotated[
+        int | None,
+        Query(ge=1, le=10**15, description="the record after the last; instead of after"),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="how many at most")] = 200,
 ) -> Response:
     """Records of the ledger after a number, in order; those of other datasets are left out.
 

@@ -28,9 +28,9 @@ _TYPES = {
 }
 router = APIRouter(responses=ERRORS)
 
-Epsilon = Annotated[str, Query(max_length=50, examples=["0.5"])]
-Delta = Annotated[str, Query(max_length=50, examples=["1e-9"])]
-Group = Annotated[int, Query(ge=1, le=1000)]
+Epsilon = Annotated[str, Query(max_length=50, examples=["0.5"], description="what is lost")]
+Delta = Annotated[str, Query(max_length=50, examples=["1e-9"], description="the chance of more")]
+Group = Annotated[int, Query(ge=1, le=1000, description="how many people together")]
 Apart = Annotated[Neighbours, Query(description="which data sets the epsilon was stated for")]
 
 

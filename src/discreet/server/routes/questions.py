@@ -50,7 +50,9 @@ Retry = Annotated[
         description="the same for every try of one question: no try after the first is paid",
     ),
 ]
-Confidence = Annotated[str, Query(max_length=20, examples=["0.95"])]
+Confidence = Annotated[
+    str, Query(max_length=20, examples=["0.95"], description="how surely margins hold")
+]
 _OTHERS = (RECORD, CSV, ARROW, PARQUET, WORKBOOK, SVG)
 """The forms of an answer beside JSON."""
 _FORMS: dict[int | str, dict[str, Any]] = {
@@ -104,6 +106,11 @@ def _explain_exactly(ask: models.Ask, access: Access) -> Response:
         "explanation": record.to_json(quote.explanation),
         "outcome": quote.outcome,
         "refusal": None if quote.refusal is None else quote.refusal.to_json(),
+        "difference": None if quote.difference is None else list(quote.difference.to_units()),
+        "choices": [
+            [list(one.charge.to_units()), [list(margin) for margin in one.margins], one.source]
+            for one in quote.choices
+        ],
     }
     return Response(encode_json(body), media_type=RECORD)
 
@@ -209,13 +216,15 @@ def _send_told(told: Told, form: str) -> Response:
     if form == "application/json":
         said = told.to_json()
         return json_response({**said, "rows": [[write_cell(v) for v in r] for r in said["rows"]]})
+    if form == RECORD:
+        return Response(encode_json({"Told": told.to_record()}), media_type=RECORD)
     if form == CSV:
         return Response(told.to_csv(), media_type=CSV)
     if form == ARROW:
         return Response(arrow_stream(told.to_arrow(told.confidence)), media_type=ARROW)
     raise Unreadable(
         "an answer of a release or a survey is not told in this form.",
-        f"accept application/json, {CSV} or {ARROW}; in Python, ask_release or ask_survey.",
+        f"accept application/json, {CSV} or {ARROW}.",
         status=406,
     )
 
@@ -251,7 +260,7 @@ def _send_picture(answer: Answer, access: Access, confidence: str, drawing: Draw
 async def job(
     id: str,  # noqa: A002 (the word of the interface)
     access: Anyone,
-    wait_s: Annotated[float, Query(ge=0, le=60)] = 0.0,
+    wait_s: Annotated[float, Query(ge=0, le=60, description="how long to wait")] = 0.0,
 ) -> Response:
     """Where a question stands; its duration so far and at most, which are public."""
     number = parse_id(id, "job")

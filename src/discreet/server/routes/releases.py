@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path as FilePath
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from discreet.publication.folder import pack_folder
-from discreet.publication.report import write_card
-from discreet.release.amounts import loss_json
+from discreet.publication.packing import pack_folder
 from discreet.release.render import plain
 from discreet.server import models
 from discreet.server.auth import Anyone, Curating
+from discreet.server.routes.later import LATER, start_work
 from discreet.server.sending import ERRORS, json_response
 
 router = APIRouter(prefix="/v1/datasets/{dataset}/releases", tags=["releases"], responses=ERRORS)
@@ -44,22 +45,44 @@ async def plan_release(wanted: models.MakeRelease, access: Curating) -> Response
     declared = wanted.declare()
 
     def plan() -> Response:
-        found = access.dataset.curator.releases.prepare(declared)
-        stages = [
-            {"name": one.name, "loss": str(one.spend.loss), "says": one.says}
-            for one in found.stages
-        ]
-        return json_response(
-            {
-                "release": found.declared.to_json(),
-                "unit": found.promise.unit,
-                "rows_per_unit": found.promise.rows_per_unit,
-                "loss": loss_json(found.loss),
-                "stages": stages,
-            }
-        )
+        return json_response(access.dataset.curator.releases.plan(declared).to_json())
 
     return await access.dataset.explain(plan, access.key_id)
+
+
+@router.post("/plan_all", response_model=models.ReleasesPlan)
+async def plan_releases(wanted: models.PlanReleases, access: Curating) -> Response:
+    """The best division of a plan's price, or the least price for its targets; free."""
+
+    def divide() -> Response:
+        division = access.dataset.curator.releases.divide(wanted.agenda())
+        return json_response(division.to_json())
+
+    return await access.dataset.explain(divide, access.key_id)
+
+
+@router.post("/make_all", response_model=models.MadeReleases, responses=LATER)
+async def make_releases(wanted: models.MakeReleases, access: Curating) -> Response:
+    """Charge all that a plan names at once, and make it; sent again it goes on, and is free."""
+
+    async def make() -> dict[str, Any]:
+        found = await access.dataset.make_releases(wanted, access.grant, key_id=access.key_id)
+        return {"releases": found}
+
+    return await start_work(access, make, wanted.wait_s)
+
+
+@router.post("/folder", response_class=Response)
+async def hand_over_releases(wanted: models.HandOver, access: Curating) -> Response:
+    """Some releases in one folder to hand over, as a ZIP, with an index and checksums; free."""
+
+    def pack() -> Response:
+        with TemporaryDirectory() as scratch:
+            place = FilePath(scratch) / "publication"
+            access.dataset.curator.releases.hand_over_all(wanted.releases, place)
+            return _send_packed(place)
+
+    return await access.dataset.explain(pack, access.key_id)
 
 
 @router.post("", status_code=201, response_model=dict[str, Any])
@@ -85,7 +108,7 @@ async def show_card(release: Release, access: Anyone) -> Response:
     """What a release is and promises, in words."""
 
     def tell() -> Response:
-        card = write_card(access.dataset.curator.releases.find(release).made)
+        card = access.dataset.curator.releases.card(release)
         return json_response({"name": release, "card": card})
 
     return await access.dataset.explain(tell, access.key_id)
@@ -96,9 +119,7 @@ async def send_folder(release: Release, access: Anyone) -> Response:
     """The folder of a release, as a ZIP: data, measurements, certificate, card, report."""
 
     def pack() -> Response:
-        content = pack_folder(access.dataset.curator.releases.folder_of(release))
-        name = {"content-disposition": f'attachment; filename="{release}.zip"'}
-        return Response(content, headers=name, media_type="application/zip")
+        return _send_packed(access.dataset.curator.releases.folder_of(release))
 
     return await access.dataset.explain(pack, access.key_id)
 
@@ -108,10 +129,7 @@ async def show_release(release: Release, access: Anyone) -> Response:
     """What a release was declared to be, promises and was charged: its certificate."""
 
     def tell() -> Response:
-        releases = access.dataset.curator.releases
-        if release not in releases.names():
-            releases.find(release)  # refuses, and says which there are
-        return json_response(releases.certificate(release))
+        return json_response(access.dataset.curator.releases.certificate(release))
 
     return await access.dataset.explain(tell, access.key_id)
 
@@ -128,6 +146,11 @@ async def ask_release(release: Release, ask: models.AskRelease, access: Anyone) 
         )
 
     return await access.dataset.explain(tell, access.key_id)
+
+
+def _send_packed(folder: FilePath) -> Response:
+    name = {"content-disposition": f'attachment; filename="{folder.name}.zip"'}
+    return Response(pack_folder(folder), headers=name, media_type="application/zip")
 
 
 def write_cell(value: Any) -> Any:

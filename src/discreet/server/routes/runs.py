@@ -15,21 +15,14 @@ from discreet.curate.interviews import InterviewRun
 from discreet.curate.runs import Run, Told, Verdicts
 from discreet.server import models
 from discreet.server.auth import Access, Anyone, Asker
+from discreet.server.routes.later import LATER, Body, send_work, start_work
 from discreet.server.sending import ERRORS, json_response, parse_id
-from discreet.server.works import Work
 
 router = APIRouter(prefix="/v1/datasets/{dataset}/runs", tags=["runs"], responses=ERRORS)
 
 interviews = APIRouter(prefix="/v1/datasets/{dataset}/interviews", tags=["runs"], responses=ERRORS)
 
 choosing = APIRouter(prefix="/v1/datasets/{dataset}", tags=["questions"], responses=ERRORS)
-
-LATER: dict[int | str, dict[str, Any]] = {
-    202: {"model": models.Job, "description": "not computed yet: a work to come back for"}
-}
-
-Body = dict[str, Any]
-
 
 # --- runs ------------------------------------------------------------------------------------
 
@@ -77,7 +70,7 @@ async def ask(id: str, wanted: models.AskRun, access: Asker) -> Response:  # noq
             "ended": run.ended or None,
         }
 
-    return await _work(access, ask, wanted.wait_s)
+    return await start_work(access, ask, wanted.wait_s)
 
 
 @router.post("/{id}/ask_many", response_model=models.ToldMany, responses=LATER)
@@ -100,7 +93,7 @@ async def ask_many(id: str, wanted: models.AskRunMany, access: Asker) -> Respons
             "ended": run.ended or None,
         }
 
-    return await _work(access, ask_all, wanted.wait_s)
+    return await start_work(access, ask_all, wanted.wait_s)
 
 
 @router.delete("/{id}", response_model=models.Run)
@@ -149,7 +142,7 @@ async def ask_interview(id: str, wanted: models.AskInterview, access: Asker) -> 
         state = {"asked": run.asked, "joint": float(run.joint), "ended": run.ended or None}
         return {**told.to_json(), **state}
 
-    return await _work(access, ask, wanted.wait_s)
+    return await start_work(access, ask, wanted.wait_s)
 
 
 @interviews.delete("/{id}", response_model=models.InterviewState)
@@ -180,7 +173,7 @@ async def learn(wanted: models.Learn, access: Asker) -> Response:
     async def learn() -> Body:
         return await access.dataset.learn(wanted, access.grant, key_id=access.key_id)
 
-    return await _work(access, learn, wanted.wait_s)
+    return await start_work(access, learn, wanted.wait_s)
 
 
 # --- what is released once -------------------------------------------------------------------
@@ -237,10 +230,10 @@ async def explain_median(wanted: models.MedianWanted, access: Asker) -> Response
 async def work(
     id: str,  # noqa: A002
     access: Asker,
-    wait_s: Annotated[float, Query(ge=0, le=60)] = 0.0,
+    wait_s: Annotated[float, Query(ge=0, le=60, description="how long to wait")] = 0.0,
 ) -> Response:
     """What a request that became a work is answered with; 202 while it is under way."""
-    return await _send(access, access.dataset.works.find(id, access.grant.analyst), wait_s)
+    return await send_work(access, access.dataset.works.find(id, access.grant.analyst), wait_s)
 
 
 # --- what they share -------------------------------------------------------------------------
@@ -258,23 +251,7 @@ async def _release(
         found = await release(wanted, access.grant, key_id=access.key_id)
         return {**found.to_json(), "id": str(found.id)}
 
-    return await _work(access, send, wanted.wait_s)
-
-
-async def _work(
-    access: Access, compute: Callable[[], Coroutine[Any, Any, Body]], wait_s: float
-) -> Response:
-    """Compute it; told now, or after ``wait_s`` a work to come back for."""
-    return await _send(access, access.dataset.works.start(access.grant.analyst, compute), wait_s)
-
-
-async def _send(access: Access, work: Work, wait_s: float) -> Response:
-    found = await work.wait(wait_s)
-    if found is not None:
-        return json_response(found)
-    url = f"/v1/datasets/{access.dataset.name}/works/{work.token}"
-    told = work.describe(access.dataset.settings.time_limit_s)
-    return json_response(told, 202, headers={"Location": url})
+    return await start_work(access, send, wanted.wait_s)
 
 
 def _tell(told: Told | None) -> Body:
