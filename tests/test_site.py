@@ -275,6 +275,8 @@ WRITTEN = re.compile(r"[A-Za-zα-ω)]_[A-Za-z0-9{(]|\^")
 
 
 TYPESET = ("accounting", "errata", "learn/*", "local", "meaning", "privacy-guarantee", "proofs/*")
+TYPESET += ("graphs", "known-vulnerabilities", "lab", "lab/*", "mechanisms", "noise", "quality")
+TYPESET += ("selection", "sparse-vector")
 """Pages whose mathematics is more than a few letters, which any page may have as they are typed."""
 
 
