@@ -230,6 +230,7 @@ def type_in(shell, line: str) -> str:
         return shell.run(line)
     said = shell.run(f"{line} </dev/null; echo code $?")
     assert said.endswith("code 0"), f"{line}\n{said}"
+    assert '"why"' not in said, f"{line}\n{said}"  # curl is content with a refusal
     return said
 
 
