@@ -101,7 +101,7 @@ def _nothing(things: str, example: str) -> InvalidParameter:
 
 
 def advanced(*, count: int, epsilon: Exact, delta: Exact = 0, slack: Exact) -> Loss:
-    """``count`` adaptive releases of (epsilon, delta), for ``slack`` more delta (DR Theorem 3.20).
+    """``count`` adaptive releases of (``epsilon``, ``delta``), for ``slack`` more delta (DR 3.20).
 
     epsilon' = epsilon sqrt(2 k ln(1 / slack)) + k epsilon (e**epsilon - 1), and
     delta' = k delta + slack.  (For groups this would be wrong: see ``Loss.for_group``.)
@@ -143,7 +143,7 @@ def _add_advanced(count: int, epsilon: Fraction, slack: Fraction) -> arb:
 
 
 def per_query(*, count: int, epsilon: Exact, delta: Exact) -> Fraction:
-    """The most that each of ``count`` adaptive pure queries may spend under (epsilon, delta).
+    """The most that each of ``count`` adaptive pure queries may spend of (``epsilon``, ``delta``).
 
     DR Corollary 3.21 says epsilon / (2 sqrt(2 k ln(1 / delta))), which holds for
     epsilon < 1 only.  This solves Theorem 3.20 itself, or adds the epsilons when
@@ -182,7 +182,7 @@ def per_query(*, count: int, epsilon: Exact, delta: Exact) -> Fraction:
 
 @dataclass(frozen=True, slots=True, init=False)
 class OptimalComposition(Profile):
-    """``count`` adaptive releases, each any (epsilon, delta)-private mechanism, exactly.
+    """``count`` adaptive releases, each any (``epsilon``, ``delta``)-private mechanism, exactly.
 
     Kairouz, Oh and Viswanath (2015), Theorem 3.3: randomised response (which
     gives itself away with probability delta) is the worst mechanism, so the
@@ -229,7 +229,7 @@ class OptimalComposition(Profile):
         return 1 - survives * (1 - (mine - ball(epsilon).exp() * theirs))
 
     def epsilon_at(self, delta: Exact) -> Amount:
-        """The least epsilon for this delta, rounded up to a unit; solved, not searched."""
+        """The least epsilon for this ``delta``, rounded up to a unit; solved, not searched."""
         target = failure_mass(delta)
         with precision(_BITS):
             left = ends(1 - ball(1 - target) / ball(1 - self.delta) ** self.count)[0]

@@ -68,7 +68,7 @@ def max_divergence(p: Law, q: Law) -> Bounds:
 
 
 def approximate_max_divergence(p: Law, q: Law, delta: Exact) -> Bounds:
-    """The supremum of ln (P(S) - delta)/Q(S) over events with P(S) >= delta (DR 3.5.1).
+    """The supremum of ln (P(S) - delta)/Q(S) over events with P(S) >= ``delta`` (DR 3.5.1).
 
     P is the law ``p`` and Q the law ``q``. It is the least epsilon, of either sign, with
     hockey_stick(epsilon) <= delta.
@@ -99,7 +99,7 @@ def approximate_max_divergence(p: Law, q: Law, delta: Exact) -> Bounds:
 
 
 def hockey_stick(p: Law, q: Law, epsilon: Exact) -> Bounds:
-    """The supremum over events of P(S) - e**epsilon Q(S): the least delta at this epsilon.
+    """The supremum over events of P(S) - e**epsilon Q(S): the least delta at this ``epsilon``.
 
     P is the law ``p`` and Q the law ``q``.
     """
@@ -130,7 +130,7 @@ def kl(p: Law, q: Law) -> Bounds:
 
 
 def renyi(p: Law, q: Law, alpha: Exact) -> Bounds:
-    """The Rényi divergence of order alpha > 0 of the laws ``p`` and ``q``; at 1 it is ``kl``.
+    """The Rényi divergence of order ``alpha`` > 0 of the laws ``p`` and ``q``; at 1 it is ``kl``.
 
     >>> from discreet.accounting.law import DiscreteGaussianLaw
     >>> renyi(DiscreteGaussianLaw(2, 30), DiscreteGaussianLaw(5, 30), alpha=4)  # alpha Δ²/(2σ²)
@@ -142,7 +142,7 @@ def renyi(p: Law, q: Law, alpha: Exact) -> Bounds:
 def both_ways(divergence: Callable[..., Bounds], p: Law, q: Law, *parameters: Exact) -> Bounds:
     """The larger of ``divergence(p, q)`` and ``divergence(q, p)``: what two neighbours cost.
 
-    ``parameters`` are what the divergence takes besides.
+    ``p`` and ``q`` are the two laws, ``parameters`` what the divergence takes besides.
 
     >>> from discreet.accounting.law import FiniteLaw
     >>> often, seldom = FiniteLaw.exact({"a": "1/4", "b": "3/4"}), FiniteLaw.exact({"b": 1})

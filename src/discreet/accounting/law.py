@@ -51,7 +51,7 @@ class Law(ABC):
 
     @abstractmethod
     def mass(self, outcome: Hashable) -> arb:
-        """A ball that contains P(outcome), at the precision in force; exactly 0 off the support."""
+        """A ball around P(``outcome``), at the precision in force; exactly 0 off the support."""
 
 
 # --- finitely many outcomes ----------------------------------------------------------------
@@ -146,12 +146,12 @@ class FiniteLaw(Law):
         return tuple(value if value >= 0 else value.nonnegative_part() for value in values)
 
     def mass(self, outcome: Hashable) -> arb:
-        """A ball that contains P(outcome); exactly 0 for what is not an outcome."""
+        """A ball that contains P(``outcome``); exactly 0 for what is not an outcome."""
         index = self._index.get(outcome)
         return arb(0) if index is None else self.all_masses()[index]
 
     def exact_mass(self, outcome: Hashable) -> Fraction | None:
-        """P(outcome) itself, where it is known to be this rational number."""
+        """P(``outcome``) itself, where it is known to be this rational number."""
         index = self._index.get(outcome)
         if index is None:
             return Fraction(0)
@@ -194,15 +194,15 @@ class IntegerLaw(Law):
 
     @abstractmethod
     def tail(self, z: int) -> arb:
-        """A ball that contains P(Z >= z)."""
+        """A ball that contains P(Z >= ``z``)."""
 
     @abstractmethod
     def below(self, z: int) -> arb:
-        """A ball that contains P(Z < z)."""
+        """A ball that contains P(Z < ``z``)."""
 
     @abstractmethod
     def window(self, bits: int) -> tuple[int, int]:
-        """Two integers outside of which less than ``2**-bits`` of the mass lies."""
+        """Two integers outside of which less than 2**-``bits`` of the mass lies."""
 
     @property
     @abstractmethod
@@ -215,11 +215,11 @@ class IntegerLaw(Law):
         return None, None
 
     def cdf(self, z: int) -> arb:
-        """A ball that contains P(Z <= z)."""
+        """A ball that contains P(Z <= ``z``)."""
         return self.below(z + 1)
 
     def between(self, least: int | None, most: int | None) -> arb:
-        """A ball that contains P(least <= Z <= most); ``None`` stands for no bound."""
+        """A ball that contains P(``least`` <= Z <= ``most``); ``None`` stands for no bound."""
         if least is not None and most is not None and most < least:
             return arb(0)
         if least is None:
@@ -235,6 +235,8 @@ class IntegerLaw(Law):
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplaceLaw(IntegerLaw):
     """Two-sided geometric: P(Z = z) = (1 - q) / (1 + q) * q**|z - center|, q = exp(-1 / scale).
+
+    ``center`` is a whole number, ``scale`` is above 0.
 
     >>> round(float(DiscreteLaplaceLaw(center=2, scale=Fraction(3)).mass(6)), 6)
     0.043531
@@ -253,7 +255,7 @@ class DiscreteLaplaceLaw(IntegerLaw):
         return self.center
 
     def mass(self, outcome: Hashable) -> arb:
-        """A ball that contains P(Z = outcome)."""
+        """A ball that contains P(Z = ``outcome``)."""
         z = _as_integer(outcome)
         if z is None:
             return arb(0)
@@ -262,12 +264,12 @@ class DiscreteLaplaceLaw(IntegerLaw):
         return ball(rate / 2).tanh() * ball(-rate * abs(z - self.center)).exp()
 
     def tail(self, z: int) -> arb:
-        """A ball that contains P(Z >= z)."""
+        """A ball that contains P(Z >= ``z``)."""
         distance = z - self.center
         return self._far(distance) if distance >= 1 else 1 - self._far(1 - distance)
 
     def below(self, z: int) -> arb:
-        """A ball that contains P(Z < z)."""
+        """A ball that contains P(Z < ``z``)."""
         return self.tail(2 * self.center - z + 1)
 
     def _far(self, distance: int) -> arb:
@@ -276,7 +278,7 @@ class DiscreteLaplaceLaw(IntegerLaw):
         return ball(-rate * distance).exp() / (1 + ball(-rate).exp())
 
     def window(self, bits: int) -> tuple[int, int]:
-        """P(|Z - center| > m) < 2 q**m, which is at most 2**-bits for this m."""
+        """P(|Z - center| > m) < 2 q**m, which is at most 2**-``bits`` for this m."""
         reach = math.ceil(self.scale * (bits + 1) * _LOG_2_UP)
         return self.center - reach, self.center + reach
 
@@ -286,7 +288,8 @@ class StaircaseLaw(IntegerLaw):
     """Flat steps: distances below ``width`` have level 0, each next ``step`` of them one more.
 
     P(Z = z) = exp(-epsilon * level(|z - center|)) / total, where
-    level(k * step + u) = k + [u >= width] for u below ``step``.
+    level(k * step + u) = k + [u >= width] for u below ``step``; ``center`` is a whole number and
+    ``epsilon`` is above 0.
 
     >>> law = StaircaseLaw(center=2, step=5, width=2, epsilon=Fraction(1))
     >>> [round(float(law.mass(2 + distance)), 6) for distance in (0, 1, 2, 6, 7)]
@@ -317,24 +320,24 @@ class StaircaseLaw(IntegerLaw):
         return self.center
 
     def level(self, distance: int) -> int:
-        """How many steps down the law is at a distance from its centre."""
+        """How many steps down the law is at a ``distance`` from its centre."""
         blocks, offset = divmod(distance, self.step)
         return blocks + (offset >= self.width)
 
     def mass(self, outcome: Hashable) -> arb:
-        """A ball that contains P(Z = outcome)."""
+        """A ball that contains P(Z = ``outcome``)."""
         z = _as_integer(outcome)
         if z is None:
             return arb(0)
         return ball(-self.epsilon * self.level(abs(z - self.center))).exp() / self._total()
 
     def tail(self, z: int) -> arb:
-        """A ball that contains P(Z >= z)."""
+        """A ball that contains P(Z >= ``z``)."""
         distance = z - self.center
         return self._far(distance) if distance >= 1 else 1 - self._far(1 - distance)
 
     def below(self, z: int) -> arb:
-        """A ball that contains P(Z < z)."""
+        """A ball that contains P(Z < ``z``)."""
         return self.tail(2 * self.center - z + 1)
 
     def _block(self) -> arb:
@@ -355,14 +358,17 @@ class StaircaseLaw(IntegerLaw):
         return ball(-self.epsilon * blocks).exp() * weight / self._total()
 
     def window(self, bits: int) -> tuple[int, int]:
-        """P(|Z - center| >= k * step) <= 2 exp(-k epsilon), at most 2**-bits for this k."""
+        """P(|Z - center| >= k * step) <= 2 exp(-k epsilon), at most 2**-``bits`` for this k."""
         reach = self.step * math.ceil((bits + 1) * _LOG_2_UP / self.epsilon)
         return self.center - reach, self.center + reach
 
 
 @dataclass(frozen=True, slots=True)
 class GeometricLaw(IntegerLaw):
-    """One-sided: P(Z = start + k) = (1 - q) * q**k for k >= 0, q = exp(-1 / scale)."""
+    """One-sided: P(Z = start + k) = (1 - q) * q**k for k >= 0, q = exp(-1 / scale).
+
+    ``start`` is a whole number, ``scale`` is above 0.
+    """
 
     start: int
     scale: Fraction
@@ -382,7 +388,7 @@ class GeometricLaw(IntegerLaw):
         return self.start, None
 
     def mass(self, outcome: Hashable) -> arb:
-        """A ball that contains P(Z = outcome)."""
+        """A ball that contains P(Z = ``outcome``)."""
         z = _as_integer(outcome)
         if z is None or z < self.start:
             return arb(0)
@@ -390,15 +396,15 @@ class GeometricLaw(IntegerLaw):
         return -ball(-rate).expm1() * ball(-rate * (z - self.start)).exp()
 
     def tail(self, z: int) -> arb:
-        """A ball that contains P(Z >= z)."""
+        """A ball that contains P(Z >= ``z``)."""
         return ball(-Fraction(max(0, z - self.start)) / self.scale).exp()
 
     def below(self, z: int) -> arb:
-        """A ball that contains P(Z < z)."""
+        """A ball that contains P(Z < ``z``)."""
         return -ball(-Fraction(max(0, z - self.start)) / self.scale).expm1()
 
     def window(self, bits: int) -> tuple[int, int]:
-        """P(Z > start + m) = q**(m + 1) < 2**-bits for this m."""
+        """P(Z > start + m) = q**(m + 1) < 2**-``bits`` for this m."""
         return self.start, self.start + math.ceil(self.scale * bits * _LOG_2_UP)
 
 
@@ -409,7 +415,7 @@ class DiscreteGaussianLaw(IntegerLaw):
     The normaliser is a theta function, summed on whichever side of Poisson's
     formula needs only a few terms; tails come from their own sum or, when that
     would be long, from the Euler-Maclaurin formula with a certified remainder.
-    Nothing is enumerated, whatever ``sigma_squared`` is.
+    Nothing is enumerated, whatever ``sigma_squared`` is.  ``center`` is a whole number.
 
     >>> round(float(DiscreteGaussianLaw(center=2, sigma_squared=Fraction(3)).mass(6)), 6)
     0.016004
@@ -432,7 +438,7 @@ class DiscreteGaussianLaw(IntegerLaw):
         return self.center
 
     def mass(self, outcome: Hashable) -> arb:
-        """A ball that contains P(Z = outcome)."""
+        """A ball that contains P(Z = ``outcome``)."""
         z = _as_integer(outcome)
         if z is None:
             return arb(0)
@@ -440,7 +446,7 @@ class DiscreteGaussianLaw(IntegerLaw):
         return ball(exponent).exp() / gaussian_sum(self.sigma_squared)
 
     def tail(self, z: int) -> arb:
-        """A ball that contains P(Z >= z)."""
+        """A ball that contains P(Z >= ``z``)."""
         distance = z - self.center
         if distance >= 1:
             return gaussian_half_sum(self.sigma_squared, distance) / gaussian_sum(
@@ -449,11 +455,11 @@ class DiscreteGaussianLaw(IntegerLaw):
         return 1 - self.tail(2 * self.center - z + 1)
 
     def below(self, z: int) -> arb:
-        """A ball that contains P(Z < z)."""
+        """A ball that contains P(Z < ``z``)."""
         return self.tail(2 * self.center - z + 1)
 
     def window(self, bits: int) -> tuple[int, int]:
-        """P(|Z - center| >= m) <= 2 exp(-m**2 / (2 sigma_squared)), at most 2**-bits for this m.
+        """P(|Z - center| >= m) <= 2 exp(-m**2 / (2 sigma_squared)), at most 2**-``bits`` here.
 
         Canonne, Kamath and Steinke (2020), Proposition 25: the discrete
         Gaussian is sub-Gaussian with the parameter of the continuous one.

@@ -42,7 +42,9 @@ _MOST_EXPONENT: Final = 20_000  # e**20000 times any delta that is not absurd ex
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A pure bound, a zero-concentrated bound and a failure mass: ``epsilon, rho, delta``, exact.
+    """A pure bound ``epsilon``, a zero-concentrated one ``rho``, a failure mass ``delta``: exact.
+
+    One of the two bounds may be ``INFINITY``: then it is none.
 
     Losses are compared by coordinates: ``a <= b`` when every coordinate is, so
     two losses may be incomparable.
@@ -74,7 +76,7 @@ class Loss:
 
     @classmethod
     def pure(cls, epsilon: Exact) -> Loss:
-        """Any epsilon-differentially private mechanism, with the best rho that follows.
+        """Any ``epsilon``-differentially private mechanism, with the best rho that follows.
 
         That rho is epsilon tanh(epsilon / 2), attained by randomised response
         (Lemma 3); the textbook value epsilon**2 / 2 is never smaller.
@@ -87,13 +89,13 @@ class Loss:
 
     @classmethod
     def approximate(cls, epsilon: Exact, delta: Exact) -> Loss:
-        """Any (epsilon, delta)-differentially private mechanism."""
+        """Any (``epsilon``, ``delta``)-differentially private mechanism."""
         amount = nonnegative(epsilon, name="epsilon")
         return cls(amount, pure_rho(amount), failure_mass(delta))
 
     @classmethod
     def concentrated(cls, rho: Exact, delta: Exact = 0) -> Loss:
-        """Any (delta-approximate) rho-zero-concentrated private mechanism."""
+        """Any (``delta``-approximate) ``rho``-zero-concentrated private mechanism."""
         return cls(INFINITY, nonnegative(rho, name="rho"), failure_mass(delta))
 
     @classmethod
@@ -149,7 +151,7 @@ class Loss:
 
     @classmethod
     def exponential(cls, epsilon: Exact) -> Loss:
-        """A mechanism of bounded range epsilon, as the exponential mechanism: rho = epsilon**2 / 8.
+        """A mechanism of bounded range ``epsilon``, as the exponential one: rho = epsilon**2 / 8.
 
         Bounded range: the privacy loss of every outcome lies in one interval of
         length epsilon (Durfee and Rogers, 2019).  Four times less rho than
@@ -163,7 +165,7 @@ class Loss:
 
     @classmethod
     def randomized_response(cls, epsilon: Exact) -> Loss:
-        """Randomised response: the worst of all pure mechanisms, so exactly ``pure(epsilon)``."""
+        """Randomised response at ``epsilon``: the worst of all pure mechanisms, so :meth:`pure`."""
         return cls.pure(epsilon)
 
     # --- adding ---------------------------------------------------------------------------
@@ -201,7 +203,7 @@ class Loss:
     # --- what it means --------------------------------------------------------------------
 
     def epsilon_at(self, delta: Exact) -> Amount:
-        """The least certified epsilon for which (epsilon, delta) holds, rounded up.
+        """The least certified epsilon for which (epsilon, ``delta``) holds, rounded up.
 
         The better of two routes: the pure bound (by its worst case, randomised
         response) and the concentrated bound (by the tight conversion).
@@ -218,7 +220,7 @@ class Loss:
         return min(pure_epsilon(self.epsilon, left), concentrated_epsilon(self.rho, left))
 
     def delta_at(self, epsilon: Exact) -> Fraction:
-        """The least certified delta for which (epsilon, delta) holds, rounded up.
+        """The least certified delta for which (``epsilon``, delta) holds, rounded up.
 
         >>> round(float(Loss.concentrated("0.05").delta_at("0.25")), 6)
         0.081773

@@ -69,11 +69,11 @@ class Exact:
         return self.verdict is Verdict.BROKEN
 
     def delta_at(self, epsilon: Number) -> Bounds:
-        """The least delta at this epsilon: a lower and an upper bound."""
+        """The least delta at this ``epsilon``: a lower and an upper bound."""
         return both_ways(hockey_stick, *self._laws, nonnegative(epsilon, name="epsilon"))
 
     def epsilon_at(self, delta: Number) -> Bounds:
-        """The least epsilon at this delta: a lower and an upper bound, neither below 0."""
+        """The least epsilon at this ``delta``: a lower and an upper bound, neither below 0."""
         mass = failure_mass(delta)
         low, high = both_ways(approximate_max_divergence, *self._laws, mass)
         return max(low, Fraction(0)), max(high, Fraction(0))
@@ -170,7 +170,7 @@ class Exact:
 
 
 def exact(mechanism: Any, x: Any, y: Any, *, promised: Loss | Number | None = None) -> Exact:
-    """All that the outputs of ``mechanism`` can tell about whether its input was x or y.
+    """All that the outputs of ``mechanism`` can tell about whether its input was ``x`` or ``y``.
 
     ``mechanism`` has a method ``law`` (every one in ``discreet.mechanisms`` whose
     law is known), or is itself a function from an input to a law.  ``promised``

@@ -105,7 +105,7 @@ def fit(
     samples: int = 100_000,
     alpha: Number = "1e-9",
 ) -> Fit:
-    """Whether draws have a law; a correct sampler is accused with chance at most ``alpha``.
+    """Whether draws have a ``law``; a correct sampler is accused with chance at most ``alpha``.
 
     So many ``samples`` are drawn, where draws are not passed.
 

@@ -69,7 +69,7 @@ class GridFinding:
 
 
 def grid(outputs: Any, neighbour_outputs: Any = None, *, step: Number | None = None) -> GridFinding:
-    """Whether all outputs are multiples of one public grid.
+    """Whether all ``outputs`` are multiples of one public grid.
 
     ``neighbour_outputs`` are those on a neighbour, which must lie on the same grid.
 

@@ -153,7 +153,7 @@ def replay(  # noqa: PLR0913 (each is one word of the experiment)
 
     ``neighbour`` is ``table`` with or without a unit, or as ``adjacent`` says; noise is
     frozen by its ``label``.  ``target`` is a curator or a schema (then tables are given by
-    name, and ``question`` is SQL, asked with ``epsilon=...`` or another spend), or any
+    name, and ``question`` is SQL, asked with a ``spend`` such as ``epsilon=1``), or any
     function of a table.  A function's draws from ``discreet.noise`` and
     ``discreet.mechanisms`` are seen; of any other noise (the global generators of
     numpy and of ``random``, or a parameter named ``rng``) only the output is, and how

@@ -181,7 +181,7 @@ class Silent:
 
 
 def make_silent(tables: Mapping[str, pa.Table]) -> Silent:
-    """One that has the tables, and says nothing of them."""
+    """One that has the ``tables``, and says nothing of them."""
     del tables
     return Silent()
 

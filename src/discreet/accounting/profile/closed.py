@@ -33,7 +33,7 @@ class Profile(ABC):
 
     @abstractmethod
     def curve(self, epsilon: Fraction) -> arb:
-        """A ball around delta at this epsilon (negative ones too), at the precision in force."""
+        """A ball around delta at ``epsilon`` (negative ones too), at the precision in force."""
 
     @property
     @abstractmethod
@@ -51,12 +51,12 @@ class Profile(ABC):
         """The typical size of the privacy loss; decides the grid, not the guarantee."""
 
     def delta_at(self, epsilon: Exact) -> Fraction:
-        """The delta of this epsilon, rounded up."""
+        """The delta of this ``epsilon``, rounded up."""
         target = nonnegative(epsilon, name="epsilon")
         return _least_upper(lambda: self.curve(target))
 
     def epsilon_at(self, delta: Exact) -> Amount:
-        """The least epsilon certified for this delta, rounded up to a unit."""
+        """The least epsilon certified for this ``delta``, rounded up to a unit."""
         mass = failure_mass(delta)
         most = self.loss.epsilon_at(mass)
         if isinstance(most, float):
@@ -141,7 +141,7 @@ class LaplaceProfile(Profile):
         return math.sqrt(2 * float(self.loss.rho))
 
     def curve(self, epsilon: Fraction) -> arb:
-        """P(Z <= t) - e**epsilon P(Z <= t - sensitivity) at the best t."""
+        """At ``epsilon``: P(Z <= t) - e**epsilon P(Z <= t - sensitivity) for the best t."""
         most = self.reach
         if epsilon >= most:
             return arb(0)
@@ -196,7 +196,7 @@ class GaussianProfile(Profile):
         return math.sqrt(2 * float(self.loss.rho))
 
     def curve(self, epsilon: Fraction) -> arb:
-        """P(Z <= t) - e**epsilon P(Z <= t - sensitivity) at the best t."""
+        """At ``epsilon``: P(Z <= t) - e**epsilon P(Z <= t - sensitivity) for the best t."""
         # (s**2 - 2 s z) / 2 sigma**2 > epsilon is z < s / 2 - epsilon sigma**2 / s.
         s = self.sensitivity
         threshold = s / 2 - epsilon * self.sigma_squared / s
@@ -213,7 +213,7 @@ class GaussianProfile(Profile):
 
 @dataclass(frozen=True, slots=True, init=False)
 class AnyProfile(Profile):
-    """Any (epsilon, delta)-private mechanism, by the worst there is: randomised response.
+    """Any (``epsilon``, ``delta``)-private mechanism, by the worst there is: randomised response.
 
     Kairouz, Oh and Viswanath (2015): every such mechanism is a randomised
     function of one that gives the bit away with probability delta and answers
@@ -244,7 +244,7 @@ class AnyProfile(Profile):
         return float(self.epsilon)
 
     def curve(self, epsilon: Fraction) -> arb:
-        """Delta + (1 - delta) (e**a - e**epsilon) / (1 + e**a), where a is the mechanism's own."""
+        """At ``epsilon``, delta + (1-delta) (e**a - e**epsilon) / (1 + e**a) where a is its own."""
         a = self.epsilon
         if epsilon >= a:
             return ball(self.delta)

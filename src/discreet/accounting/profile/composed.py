@@ -124,7 +124,7 @@ class ComposedProfile(Profile):
         return _account(self).curve(epsilon)
 
     def epsilon_at(self, delta: Exact) -> Amount:
-        """The least epsilon certified for this delta, rounded up to a unit."""
+        """The least epsilon certified for this ``delta``, rounded up to a unit."""
         mass = failure_mass(delta)
         best = _account(self).epsilon_at(mass)
         if fails_within(self._failures, mass):
