@@ -43,14 +43,14 @@ class AdaptiveLaplace:
         The records' universe is divided into ``regions``.  Each query says how
         much one record of each region can change it.  ``start`` opens a run,
         which answers a query with two-sided geometric noise of scale
-        joint_sensitivity / epsilon, in whole steps of the grid, as long as, for
+        joint_sensitivity / epsilon, in whole steps of the ``grid``, as long as, for
         every region, the sensitivities of all answered queries add up to at
         most ``joint_sensitivity``.  Otherwise it refuses, before the query is
         evaluated; a refused query leaves the run as it was.
 
     Guarantee:
         However the queries depend on the answers before them, the whole run is
-        epsilon-differentially private under add/remove neighbours of one
+        ``epsilon``-differentially private under add/remove neighbours of one
         record, if each query's stated sensitivities hold and no record lies in
         two regions.  Queries about disjoint regions cost the greatest, not the
         sum.  Its concentrated loss is that of one answer of sensitivity
@@ -162,7 +162,7 @@ class AdaptiveLaplace:
         return steps if self.grid is None else steps * self.grid.step
 
     def law(self, value: Any) -> DiscreteLaplaceLaw:
-        """The exact law of the answer to a query of this value, counted in steps of the grid."""
+        """The exact law of the answer to a query of this ``value``, in steps of the grid."""
         steps = to_steps(value, self.grid)
         if not isinstance(steps, int):
             raise _one_number()
@@ -216,7 +216,7 @@ class AdaptiveRun:
         return Fraction(1) if grid is None else grid.step
 
     def admits(self, sensitivity: Sensitivity) -> bool:
-        """Whether a query of this sensitivity would be answered; anyone can work it out."""
+        """Whether a query of this ``sensitivity`` would be answered; anyone can work it out."""
         after = self._after(self._charges(sensitivity))
         return max(after.values()) <= self.mechanism.steps
 

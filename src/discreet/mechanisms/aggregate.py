@@ -50,13 +50,13 @@ class SubsampleAggregate:
 
     Definition:
         Every row goes to one of ``blocks`` blocks, independently and uniformly.
-        The function is applied to each block; its value is clipped to
-        [lower, upper] and put on the grid, and where it fails or is not a
-        number the middle is taken.  M(x) is the sum over blocks, plus two-sided
+        The ``function`` is applied to each block; its value is clipped to
+        [``lower``, ``upper``] and put on the ``grid``, and where it fails or is
+        not a number the middle is taken.  M(x) is the sum over blocks, plus two-sided
         geometric noise, divided by the number of blocks.
 
     Guarantee:
-        epsilon-differentially private for any function whatsoever, under
+        ``epsilon``-differentially private for any function whatsoever, under
         add/remove neighbours of one row: given where the rows go, one row
         changes one block's value, by at most upper - lower.
 

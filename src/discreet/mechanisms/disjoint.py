@@ -20,7 +20,7 @@ from discreet.mechanisms.laplace import Laplace
 @require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Histogram:
-    """Publish how many rows fall into each of the declared bins.
+    """Publish how many rows fall into each of the declared ``bins``.
 
     Definition:
         M(x) counts the rows of each bin and adds two-sided geometric noise of
@@ -29,7 +29,7 @@ class Histogram:
 
     Guarantee:
         If one unit has at most ``rows_per_unit`` rows, M is
-        epsilon-differentially private under add/remove neighbours, however many
+        ``epsilon``-differentially private under add/remove neighbours, however many
         bins there are: every row is in one bin, so the counts change by
         rows_per_unit in total.  (Under change-one neighbours the loss is twice
         that: ``loss.change_one()``.)

@@ -37,13 +37,13 @@ class PropertyDistance:
     """Publish how far the data are from having a property.
 
     Definition:
-        M(x) = d(x) + Z, where d(x) is the least number of rows to add or remove
-        until x has the property and P(Z = z) is proportional to
-        exp(-|z| epsilon / rows_per_unit).
+        M(x) = d(x) + Z, where d(x), the ``distance``, is the least number of
+        rows to add or remove until x has the property and P(Z = z) is
+        proportional to exp(-|z| epsilon / rows_per_unit).
 
     Guarantee:
         d changes by at most one with every row (any shortest repair of x, plus
-        the one row, repairs its neighbour), so M is epsilon-differentially
+        the one row, repairs its neighbour), so M is ``epsilon``-differentially
         private if one unit has at most ``rows_per_unit`` rows.
 
     Accuracy:
@@ -97,7 +97,7 @@ class PropertyDistance:
         return self.count.margin(beta)
 
     def law(self, rows: Any) -> DiscreteLaplaceLaw | ProductLaw:
-        """The exact law of ``release(rows)``."""
+        """The exact law of the noisy distance of ``rows``."""
         return self.count.law(int(self.distance(rows)))
 
 
@@ -164,7 +164,7 @@ def distance_to_clusters(values: Iterable[Any], *, clusters: int, width: Exact) 
 
 
 def distance_to_dependency(pairs: Iterable[tuple[Any, Any]]) -> int:
-    """How many pairs to remove until the second is a function of the first.
+    """How many ``pairs`` to remove until the second is a function of the first.
 
     Of the pairs with one first value, those with its commonest second value may stay.
 
@@ -179,7 +179,7 @@ def distance_to_dependency(pairs: Iterable[tuple[Any, Any]]) -> int:
 
 
 def distance_to_order(pairs: Iterable[tuple[Any, Any]]) -> int:
-    """How many pairs to remove until what has a greater first value has no smaller second one.
+    """How many ``pairs`` to remove until what has a greater first value has no smaller second one.
 
     Pairs whose first values are equal may have any second values.
 

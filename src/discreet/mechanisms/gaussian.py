@@ -44,8 +44,11 @@ if TYPE_CHECKING:
 class Gaussian:
     """Publish numbers with discrete Gaussian noise, calibrated to their L2 sensitivity.
 
+    Given is ``sensitivity`` or its square, ``sensitivity_squared``, and as the price either ``rho``
+    or ``epsilon`` and ``delta``, for which the greatest certified rho is taken.
+
     Definition:
-        M(x) = f(x) + (Z_1, ..., Z_d), in whole steps of the grid, where the Z_i
+        M(x) = f(x) + (Z_1, ..., Z_d), in whole steps of the ``grid``, where the Z_i
         are independent and P(Z_i = z) is proportional to
         exp(-z**2 / (2 sigma_squared)).  Grid, rounding and ``entries_changed``
         are as for ``Laplace``; Lemma 2 bounds what rounding adds.
@@ -177,7 +180,7 @@ class Gaussian:
         sensitivity_squared: Exact | None = None,
         grid: Grid | None = None,
     ) -> Gaussian:
-        """The least noise that is (epsilon, delta)-differentially private.
+        """The least noise that is (``epsilon``, ``delta``)-differentially private.
 
         Given is ``sensitivity`` (L2) or its square, ``sensitivity_squared``; ``grid`` and
         ``entries_changed`` are those of the mechanism.
@@ -220,7 +223,7 @@ class Gaussian:
         return float(self.sigma_squared)
 
     def delta_at(self, epsilon: Exact) -> Fraction:
-        """A delta, certified, for which the release is (epsilon, delta)-differentially private.
+        """A delta, certified, for which the release is (``epsilon``, delta)-differentially private.
 
         The exact curve if one unit changes one entry, rounded up in the
         nineteenth digit; a bound near that of the continuous Gaussian if it
@@ -278,7 +281,7 @@ class Gaussian:
         return DiscreteGaussianLaw(center=0, sigma_squared=self.step_sigma_squared)
 
     def law(self, value: Any) -> DiscreteGaussianLaw | ProductLaw:
-        """The exact law of ``release(value)``, counted in steps of the grid."""
+        """The exact law of the release of a ``value``, counted in steps of the grid."""
         refuse_unstated(self.grid, self.entries_changed, value)
         steps = to_steps(value, self.grid)
         if isinstance(steps, int):

@@ -182,7 +182,7 @@ class Grid:
         return f"Grid({str(self.step)!r})" if self.step.denominator > 1 else f"Grid({self.step})"
 
     def snap(self, value: Any) -> Any:
-        """The nearest multiple, in steps, halves up: an int, or an int64 array for an array.
+        """The multiple nearest to ``value``, in steps, halves up: an int, or int64s for an array.
 
         Refused, without saying which value, if a value is not finite or is
         further than 2**63 steps from zero.  That refusal depends on the data:

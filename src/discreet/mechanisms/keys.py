@@ -41,7 +41,7 @@ class KeyRelease:
 
     Guarantee:
         If one unit counts towards at most ``keys`` keys, adding or removing it
-        is (epsilon, delta)-differentially private.  No rule that shows an
+        is (``epsilon``, ``delta``)-differentially private.  No rule that shows an
         empty key with probability 0 shows any key more often at this price
         for each key.
 
@@ -79,7 +79,7 @@ class KeyRelease:
         return write_call(self, epsilon=self.epsilon, delta=self.delta, keys=keys)
 
     def probability(self, units: int) -> Fraction:
-        """The exact probability that a key with so many units is shown."""
+        """The exact probability that a key with so many ``units`` is shown."""
         count = whole(units, name="units")
         return _probability(self.epsilon / self.keys, _share(self.delta, self.keys), count)
 
@@ -93,7 +93,7 @@ class KeyRelease:
     @overload
     def release(self, units: Iterable[int]) -> list[bool]: ...
     def release(self, units: int | Iterable[int]) -> bool | list[bool]:
-        """Whether to show the key with so many units; for many keys, one answer each."""
+        """Whether to show the key with so many ``units``; for many keys, one answer each."""
         if isinstance(units, Iterable):
             return self._release_many(units)
         return bool(bernoulli(self.probability(units)))

@@ -39,7 +39,7 @@ class Laplace:
     """Publish numbers with two-sided geometric noise, calibrated to their L1 sensitivity.
 
     Definition:
-        M(x) = f(x) + (Z_1, ..., Z_d), in whole steps of the grid, where the Z_i
+        M(x) = f(x) + (Z_1, ..., Z_d), in whole steps of the ``grid``, where the Z_i
         are independent and P(Z_i = z) is proportional to exp(-|z| / scale).
         Without a grid, f must be whole-numbered and a step is 1.  With one, f
         is first put on the nearest multiple, halves up, and ``entries_changed``
@@ -48,7 +48,7 @@ class Laplace:
 
     Guarantee:
         If the entries of f change by at most ``sensitivity`` in total (L1) when
-        one unit is added or removed, M is epsilon-differentially private, with
+        one unit is added or removed, M is ``epsilon``-differentially private, with
         scale = (sensitivity in steps) / epsilon.  The bound is attained.
 
     Accuracy:
@@ -154,7 +154,7 @@ class Laplace:
 
     @staticmethod
     def drawable(scale: Fraction) -> bool:
-        """Whether draws of this scale, in steps, fit 64-bit integers; if not, none is made."""
+        """Whether draws of this ``scale``, in steps, fit 64-bit integers; if not, none is made."""
         return scale <= GREATEST_SCALE
 
     @property
@@ -227,7 +227,7 @@ class Laplace:
         return DiscreteLaplaceLaw(center=0, scale=self.step_scale)
 
     def law(self, value: Any) -> DiscreteLaplaceLaw | ProductLaw:
-        """The exact law of ``release(value)``, counted in steps of the grid."""
+        """The exact law of the release of a ``value``, counted in steps of the grid."""
         refuse_unstated(self.grid, self.entries_changed, value)
         steps = to_steps(value, self.grid)
         if isinstance(steps, int):

@@ -95,7 +95,7 @@ class MetricSpace:
 @require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class MetricNoise:
-    """Publish a point of a finite metric space, at a random distance from the true one.
+    """Publish a point of a finite metric ``space``, at a random distance from the true one.
 
     Definition:
         P(M(x) = y) is proportional to exp(-rate * d(y, f(x))), with
@@ -104,7 +104,7 @@ class MetricNoise:
 
     Guarantee:
         If d(f(x), f(y)) <= ``sensitivity`` for neighbours x and y, M is
-        epsilon-differentially private.  The factor 2 is dropped exactly where
+        ``epsilon``-differentially private.  The factor 2 is dropped exactly where
         Remark 3.1 allows: normalisers of two points are equal if and only if
         the two have the same distances to all points (Lemma 2).
 
@@ -153,7 +153,7 @@ class MetricNoise:
         return self.space.points[_row_table(row, self.rate * self.space.unit).draw_one()]
 
     def law(self, value: Hashable) -> FiniteLaw:
-        """The exact law of ``release(value)``."""
+        """The exact law of the point that is released for ``value``."""
         row = self.space.multiples[self.space.index_of(value)]
         step = self.rate * self.space.unit
 
@@ -198,7 +198,7 @@ class HammingCube:
 
     Guarantee:
         If at most ``sensitivity`` bits of f change when one unit is added or
-        removed, M is epsilon-differentially private.  All points look alike, so
+        removed, M is ``epsilon``-differentially private.  All points look alike, so
         Remark 3.1 applies and the factor 2 is dropped.
 
     Accuracy:
@@ -250,7 +250,7 @@ class HammingCube:
         return match_kind(value, (bool(x) if isinstance(one, bool) else int(x) for x, one in kinds))
 
     def law(self, value: Any) -> ProductLaw:
-        """The exact law of ``release(value)``: independent bits."""
+        """The exact law of the release of the bits of ``value``: independent bits."""
         rate = self.epsilon / self.sensitivity
 
         def coin(bit: int) -> FiniteLaw:

@@ -61,14 +61,15 @@ class Moments:
     """Publish the number, the sum and the sum of outer products of bounded vectors.
 
     Definition:
-        Each row v is put on the grid, entries towards zero, and scaled down if
-        its L1 norm exceeds ``bound``; an entry that is no finite number is 0.
+        Each row v, of ``dimension`` entries, is put on the ``grid``, entries
+        towards zero, and scaled down if its L1 norm exceeds ``bound``; an entry
+        that is no finite number is 0.
         M(x) is the count, the sum of the v and the upper triangle of the sum of
         v v^T, exact integers, plus two-sided geometric noise of scale 3/epsilon,
         3 bound/epsilon and 3 bound**2/epsilon.
 
     Guarantee:
-        epsilon-differentially private under add/remove neighbours of one row: a
+        ``epsilon``-differentially private under add/remove neighbours of one row: a
         third of epsilon for each of the three.  The norm is enforced, not
         believed, and in integers, so the sensitivities bound and bound**2 are
         exact, whatever the dimension.
@@ -138,7 +139,7 @@ class Moments:
         return self.count.loss + self.sums.loss + self.products.loss
 
     def release(self, rows: Any) -> NoisyMoments:
-        """The noisy moments of the rows of a matrix."""
+        """The noisy moments of the ``rows`` of a matrix."""
         vectors = self.enforce(rows)
         sums, products = _exact_sums(vectors, self.reach)
         upper = np.triu_indices(self.dimension)
@@ -156,7 +157,7 @@ class Moments:
         )
 
     def enforce(self, rows: Any) -> NDArray[np.int64]:
-        """The rows in steps of the grid, none of L1 norm above the bound; not for publication.
+        """The ``rows`` in steps of the grid, none of L1 norm above the bound; not for publication.
 
         Every row's result depends on that row alone, and every row has one.
         """

@@ -27,7 +27,7 @@ Released = TypeVar(
 
 
 def clamp(released: Released, *, lower: Exact, upper: Exact) -> Released:
-    """Each number ``released`` brought into [lower, upper].
+    """Each number ``released`` brought into [``lower``, ``upper``].
 
     >>> clamp([-4, 17, 250], lower=2, upper=99)
     [2, 17, 99]
@@ -148,7 +148,7 @@ def consistent(
 
     ``parents[i]`` is the index of the node above node i, or ``None`` for a
     root.  Closest in least squares weighted by 1 / variance, which is the best
-    linear unbiased estimate for independent noise of these variances.  Variance
+    linear unbiased estimate for independent noise of these ``variances``.  Variance
     0 marks what is publicly known, infinity a node that was not measured.
 
     Two passes: upwards, each node's own value is combined with the sum of its

@@ -64,7 +64,7 @@ class ProposeTestRelease:
         ``threshold`` is the least whole m with P(Z > m) <= ``delta``.
 
     Guarantee:
-        (epsilon, exact_delta)-differentially private, exact_delta = P(Z >
+        (``epsilon``, exact_delta)-differentially private, exact_delta = P(Z >
         threshold) = q**(threshold + 1) / (1 + q), q = exp(-epsilon / 2): the
         chance to pass the test where the bound does not hold, and not more.
         ``distance`` must be that d(x), or any lower number that one unit
@@ -153,7 +153,7 @@ class ProposeTestRelease:
         return self.release(find_median(ranked, domain), distance=away)
 
     def passing(self, distance: int) -> float:
-        """The chance that data at this distance are answered."""
+        """The chance that data at this ``distance`` are answered."""
         law = self._distance_law(distance)
         return min(1.0, float_up(enclose(lambda: law.tail(self.threshold + 1))[1]))
 
@@ -181,7 +181,7 @@ class ProposeTestRelease:
         return steps if self.grid is None else (steps + 1) * self.grid.step
 
     def law(self, value: Any, *, distance: int) -> TestedLaw:
-        """The exact law of ``release(value, distance=...)``, in steps of the grid, and ``None``."""
+        """The exact law of the answer to ``value`` at ``distance``: None, or steps of the grid."""
         steps = to_steps(value, self.grid)
         if not isinstance(steps, int):
             raise InvalidParameter(

@@ -79,7 +79,7 @@ class _Response:
         return shaped.astype(np.bool_) if answers.dtype.kind == "b" else shaped
 
     def estimate(self, reports: Any, subset: Collection[int] = (1,)) -> Estimate:
-        """How many of these respondents have a true answer in ``subset``, without bias.
+        """How many who sent these ``reports`` have a true answer in ``subset``, without bias.
 
         Any set of answers and any set of respondents (pass only their reports),
         as often as wanted: it is post-processing.  The standard error is that
@@ -126,10 +126,11 @@ class RandomizedResponse(_Response):
 
     Definition:
         M(x) = x with probability e**epsilon / (e**epsilon + k - 1), and each of
-        the k - 1 other answers with probability 1 / (e**epsilon + k - 1).
+        the k - 1 other answers with probability 1 / (e**epsilon + k - 1), where
+        k is ``categories``, at least 2.
 
     Guarantee:
-        epsilon-differentially private for the respondent, who changes one
+        ``epsilon``-differentially private for the respondent, who changes one
         answer into any other; no curator is trusted.  The bound is attained.
 
     Accuracy:

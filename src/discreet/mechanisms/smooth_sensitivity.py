@@ -30,7 +30,7 @@ class SmoothMedian:
     """Publish the median with noise in proportion to its smooth sensitivity.
 
     Definition:
-        M(x) = median(x) + Z in steps of the grid, the median being the value of
+        M(x) = median(x) + Z in steps of the ``grid``, the median being the value of
         rank ceil(n / 2) after clipping to [lower, upper], and Z discrete Laplace
         of scale 2 S(x) / epsilon.  S is the smooth sensitivity: with
         A(k) = x[floor((n + k) / 2) + 1] - x[floor((n - k) / 2)], the most that
@@ -40,7 +40,7 @@ class SmoothMedian:
         least ``decay`` times the one before.
 
     Guarantee:
-        (epsilon, delta)-differentially private when one value is added or
+        (``epsilon``, ``delta``)-differentially private when one value is added or
         removed.  decay = L / (L + epsilon / 2), L = ln(2 / delta) rounded up.
 
     Accuracy:
@@ -151,11 +151,11 @@ class SmoothMedian:
         return steps if self.grid is None else (steps + 1) * step
 
     def law(self, values: Any) -> DiscreteLaplaceLaw:
-        """The exact law of ``release(values)``, counted in steps of the grid."""
+        """The exact law of the answer for these ``values``, counted in steps of the grid."""
         return self._law(self._rank(values))
 
     def smooth_sensitivity(self, values: Any) -> Fraction:
-        """S(x), in the unit of the values.  It is computed from the data and is not private."""
+        """S(x) of these ``values``, in their unit.  Computed from the data, it is not private."""
         step = Fraction(1) if self.grid is None else self.grid.step
         return self._smooth(self._rank(values)) * step
 

@@ -36,14 +36,14 @@ class Staircase:
     """Publish a number with staircase noise, calibrated to how far one unit can move it.
 
     Definition:
-        M(x) = f(x) + Z, in whole steps of the grid, where P(Z = z) is
+        M(x) = f(x) + Z, in whole steps of the ``grid``, where P(Z = z) is
         proportional to exp(-epsilon level(|z|)): the distances below ``width``
         have level 0, the next ``sensitivity`` of them level 1, and so on.
         Entries of a vector have independent noise.
 
     Guarantee:
         If at most one entry of f changes when one unit is added or removed, and
-        by at most ``sensitivity``, M is epsilon-differentially private
+        by at most ``sensitivity``, M is ``epsilon``-differentially private
         (Lemma 9); entries that change together need ``Laplace``.  The bound
         is attained.  Its rho is that of any such mechanism, rounded up.
 
@@ -186,7 +186,7 @@ class Staircase:
         return StaircaseLaw(0, self.steps, self.width, self.epsilon)
 
     def law(self, value: Any) -> StaircaseLaw | ProductLaw:
-        """The exact law of ``release(value)``, counted in steps of the grid."""
+        """The exact law of the release of a ``value``, counted in steps of the grid."""
         steps = to_steps(value, self.grid)
         if isinstance(steps, int):
             return StaircaseLaw(steps, self.steps, self.width, self.epsilon)

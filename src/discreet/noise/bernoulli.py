@@ -78,7 +78,7 @@ def bernoulli_exp(
     x: list[Exact] | tuple[Exact, ...] | NDArray[Any], size: int | None = None
 ) -> Integers: ...
 def bernoulli_exp(x: Any, size: int | None = None) -> int | Integers:
-    """Ones with probability exactly exp(-x), for x >= 0: one x, or one for each element.
+    """Ones with probability exactly exp(-x), for ``x`` >= 0: one x, or one for each element.
 
     With ``size`` an array of so many; without, as many as there are x.
 

@@ -51,7 +51,8 @@ def discrete_gaussian(sigma_squared: Exact, size: int) -> Integers: ...
 def discrete_gaussian(sigma_squared: Exact, size: int | None = None) -> int | Integers:
     """Integers z with P(z) exactly proportional to exp(-z**2 / (2 * sigma_squared)).
 
-    With ``size`` an array of so many; without, one.
+    ``sigma_squared`` is above 0 and at most 2**112.  With ``size`` an array of so many; without,
+    one.
 
     Exactness: every decision compares uniform digits with a certified enclosure
     of a probability, and draws more digits when they tie.

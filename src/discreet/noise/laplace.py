@@ -52,7 +52,7 @@ def geometric(scale: Exact, size: int) -> Integers: ...
 def geometric(scale: Exact, size: int | None = None) -> int | Integers:
     """Integers z >= 0 with P(z) exactly proportional to exp(-z / scale).
 
-    With ``size`` an array of so many; without, one.
+    ``scale`` is above 0 and at most 2**56.  With ``size`` an array of so many; without, one.
 
     >>> bool((geometric("2.5", 1000) >= 0).all())
     True
@@ -72,7 +72,7 @@ def discrete_laplace(scale: Exact, size: int) -> Integers: ...
 def discrete_laplace(scale: Exact, size: int | None = None) -> int | Integers:
     """Integers z with P(z) exactly proportional to exp(-abs(z) / scale).
 
-    With ``size`` an array of so many; without, one.
+    ``scale`` is above 0 and at most 2**56.  With ``size`` an array of so many; without, one.
 
     Exactness: every decision compares uniform digits with a certified enclosure
     of a cumulative probability, and draws more digits when they tie.

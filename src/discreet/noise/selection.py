@@ -33,7 +33,7 @@ def uniform_below(n: int, size: None = None) -> int: ...
 @overload
 def uniform_below(n: int, size: int) -> Integers: ...
 def uniform_below(n: int, size: int | None = None) -> int | Integers:
-    """Integers 0 <= z < n, each with probability exactly 1 / n; n is at most 2**63.
+    """Integers 0 <= z < n, each with probability exactly 1 / n; ``n`` is 1 to 2**63.
 
     With ``size`` an array of so many; without, one.
 
@@ -77,7 +77,7 @@ def _fill(bound: int, out: NDArray[Any]) -> None:
 
 
 def random_permutation(n: int) -> Integers:
-    """The numbers 0 ... n - 1 in an order drawn uniformly from all n! orders.
+    """The ``n`` numbers 0 ... n - 1 in an order drawn uniformly from all n! orders.
 
     Each number gets a random key in the high bits of one word and itself in the
     low bits; sorting the words sorts by key.  Numbers whose keys are equal are
@@ -127,7 +127,7 @@ def _short_permutation(n: int) -> list[int]:
 
 
 def sample_without_replacement(n: int, k: int) -> Integers:
-    """k different numbers below n, in random order; every such sequence is equally likely.
+    """``k`` different numbers below ``n``, in random order; every such sequence is equally likely.
 
     >>> len(set(sample_without_replacement(1000, 30).tolist()))
     30
@@ -166,7 +166,7 @@ def exponential_choice(scores: Scores, rate: Exact, *, weights: Scores | None = 
 
     ``scores`` are integers or rationals; ``weights`` (default: all one) are
     whole numbers of at least 1, such as the length of an interval of equally
-    good outcomes.
+    good outcomes.  ``rate`` is not below 0.
 
     >>> exponential_choice([0, 900, 3], rate=2)
     1
@@ -198,6 +198,7 @@ def permute_and_flip(scores: Scores, rate: Exact) -> int:
 
     Candidates are visited in random order; each is taken with probability
     exp(rate * (score - best score)), and the first one taken is the choice.
+    ``scores`` has one for each candidate, and ``rate`` is not below 0.
     Tossing every coin once and choosing uniformly among the heads has the same
     law, because the order is independent of the coins; it also takes the same
     number of steps whatever the scores.

@@ -40,8 +40,8 @@ def staircase(
 ) -> int | Integers:
     """Integers z with P(z) exactly proportional to exp(-epsilon * level(abs(z))).
 
-    The first step is ``width`` wide, the others ``sensitivity``. With ``size`` an array of so
-    many; without, one.
+    The first step is ``width`` wide, the others ``sensitivity``; the noise of a mechanism that
+    loses ``epsilon``. With ``size`` an array of so many; without, one.
 
     >>> draws = staircase(40, 5, 3, 100_000)
     >>> bool((abs(draws) < 3).mean() > 0.88)  # 0.902 in the long run

@@ -40,12 +40,12 @@ Errors = dict[Fraction, tuple[float, float]]
 @require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Quantile:
-    """Publish a value that splits the data into about q and 1 - q.
+    """Publish a value that splits the data into about ``q`` and 1 - ``q``.
 
     The price is ``epsilon``, or ``rho``: then the epsilon is sqrt(8 rho), rounded down.
 
     Definition:
-        The candidates are all multiples of the grid from ``lower`` to
+        The candidates are all multiples of the ``grid`` from ``lower`` to
         ``upper``.  Values are clipped to that range and put on the grid; what
         is not a number is left out.  A candidate z with ``below`` values less
         than it and ``upto`` values at most it has the score - b * (distance
@@ -150,7 +150,7 @@ class Quantile:
         return _rank_margin(self.domain.size, self.rate * self.q.denominator, beta)
 
     def law(self, values: Any) -> FiniteLaw:
-        """The exact law of ``release(values)``, over every multiple of the grid in the domain."""
+        """The exact law of the answer for ``values``, over every multiple of the grid in range."""
         if self.domain.size > MOST_OUTCOMES:
             raise InvalidParameter(
                 "P4",
@@ -208,7 +208,7 @@ class Quantiles:
 
     Guarantee:
         A unit is on one side only, so that each of the d = ceil(log2(m + 1))
-        levels costs what one choice does: epsilon / d, together epsilon, and
+        levels costs what one choice does: epsilon / d, together ``epsilon``, and
         d (epsilon / d)**2 / 8 in zCDP.  Given ``rho``, a level gets
         epsilon = sqrt(8 rho / d).  Under change-one neighbours the loss is that
         of a group of two (``loss.change_one()``).

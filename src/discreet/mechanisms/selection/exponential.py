@@ -37,7 +37,7 @@ class ExponentialMechanism:
 
     Guarantee:
         If every score changes by at most ``sensitivity`` between neighbours, M
-        is epsilon-differentially private.  ``monotonic`` promises more: adding
+        is ``epsilon``-differentially private.  ``monotonic`` promises more: adding
         a unit lowers no score (or raises none), under add/remove neighbours;
         counts are monotonic then, and are not when a unit is changed.  Either
         way the range of the privacy loss is at most epsilon, so that M is
@@ -151,14 +151,15 @@ class ExponentialMechanism:
     def theorem_margin(self, beta: Exact, *, candidates: int, optimal: int = 1) -> float:
         """The same by DR Theorem 3.11: (ln(k / m) + ln(1 / beta)) / rate; never the smaller.
 
-        Here k is ``candidates`` and m is ``optimal``: how many there are, and how many are best.
+        ``beta`` is the chance of a choice further off; k is ``candidates`` and m is ``optimal``:
+        how many there are, and how many are best.
         """
         count, best = _check_counts(candidates, optimal)
         steps = log_up(Fraction(count, best) / proportion(beta, name="beta")) / self.rate
         return float_up(to_score_units(steps, self.grid))
 
     def law(self, scores: Scores) -> FiniteLaw:
-        """The exact law of ``release(scores)``."""
+        """The exact law of the choice by these ``scores``."""
         votes = read_scores(scores, self.grid)
         best, steps = int(votes.steps.max()), votes.steps.tolist()
         return FiniteLaw.proportional(
@@ -174,11 +175,11 @@ class PermuteAndFlip:
     Definition:
         The candidates are shuffled; each in turn is taken with probability
         exp(rate * (u(x, r) - max u(x, .))), and the first one taken is the
-        answer.  The rate, the grid and ``monotonic`` are those of
+        answer.  The rate, the ``grid`` and ``monotonic`` are those of
         :class:`ExponentialMechanism`.
 
     Guarantee:
-        epsilon-differentially private, under the same conditions: one unit changes
+        ``epsilon``-differentially private, under the same conditions: one unit changes
         every score by at most ``sensitivity``.  The range of its privacy loss is
         *not* bounded by epsilon, so its zCDP loss is that of any epsilon-private
         mechanism and not epsilon**2 / 8.
@@ -280,7 +281,7 @@ class PermuteAndFlip:
         return float_up(to_score_units(steps, self.grid))
 
     def law(self, scores: Scores) -> FiniteLaw:
-        """The exact law of ``release(scores)``; cubic in the number of candidates."""
+        """The exact law of the choice by these ``scores``; cubic in the number of candidates."""
         votes = read_scores(scores, self.grid)
         best, steps = int(votes.steps.max()), votes.steps.tolist()
         return FiniteLaw(

@@ -54,7 +54,7 @@ class ReportNoisyMax:
         M(x) = argmax of u(x, r) + Z_r over the candidates r, with independent
         noise of scale 2 sensitivity / epsilon, or sensitivity / epsilon if
         ``monotonic`` or ``disjoint``.  ``noise`` is "laplace" (two-sided
-        geometric, in whole steps of the grid; of equal noisy scores the one
+        geometric, in whole steps of the ``grid``; of equal noisy scores the one
         listed first wins), "exponential" (one-sided) or "gumbel".  The last two
         are drawn through the laws they are equal to: :class:`PermuteAndFlip`
         and :class:`ExponentialMechanism`.  Unless it is said, it is the one of
@@ -63,7 +63,7 @@ class ReportNoisyMax:
 
     Guarantee:
         If every score changes by at most ``sensitivity``, M is
-        epsilon-differentially private.  ``monotonic``: besides, adding a unit
+        ``epsilon``-differentially private.  ``monotonic``: besides, adding a unit
         lowers no score (or raises none), under add/remove neighbours.
         ``disjoint``: besides, a unit changes only one score, as in a histogram.
         The lead of the winner (``release_with_lead``) is free with Laplace
@@ -238,7 +238,7 @@ class ReportNoisyMax:
         return steps if self.grid is None else to_score_units(Fraction(steps), self.grid)
 
     def law(self, scores: Scores) -> FiniteLaw:
-        """The exact law of ``release(scores)``."""
+        """The exact law of the choice by these ``scores``."""
         if self.noise != "laplace":
             return self._twin().law(scores)
         votes = read_scores(scores, self.grid)

@@ -40,7 +40,7 @@ METHODS: tuple[Method, ...] = ("peeling", "gumbel", "laplace")
 @require_names
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class TopK:
-    """Report the k candidates of highest score, best first.
+    """Report the ``k`` candidates of highest score, best first.
 
     Scores are whole numbers, or are put on the public ``grid``.
 
@@ -53,7 +53,7 @@ class TopK:
         the k highest; of equal ones the one listed first is higher.
 
     Guarantee:
-        epsilon-differentially private if every score changes by at most
+        ``epsilon``-differentially private if every score changes by at most
         ``sensitivity``; ``monotonic`` as for :class:`ExponentialMechanism`.  In
         zCDP, k times the loss of one choice: k (epsilon / k)**2 / 8 for
         "gumbel", which takes ``rho`` instead of epsilon as well.
@@ -168,7 +168,7 @@ class TopK:
         return one.margin(failure / self.k, candidates=count)
 
     def law(self, scores: Scores) -> FiniteLaw:
-        """The exact law of ``release(scores)``, whose outcomes are tuples, best first."""
+        """The exact law of what is reported for ``scores``; outcomes are tuples, best first."""
         votes = read_scores(scores, self.grid)
         steps: list[int] = votes.steps.tolist()
         self._enough(len(steps))

@@ -40,7 +40,7 @@ class AboveThreshold:
         DR's Algorithm 1 has 1/2.
 
     Guarantee:
-        epsilon-differentially private for any number of queries, chosen
+        ``epsilon``-differentially private for any number of queries, chosen
         adaptively, whose values change by at most ``sensitivity``.
         ``monotonic``: besides, when a unit is added all values go up, or all go
         down, under add/remove neighbours.  The noisy threshold and the noise of
@@ -153,7 +153,8 @@ class AboveThreshold:
 class Sparse:
     """Answer "above" or "below" until "above" was answered ``cutoff`` times.
 
-    ``threshold`` and the queries are whole numbers, or are put on the public ``grid``.
+    ``threshold`` and the queries are whole numbers, or are put on the public ``grid``;
+    ``sensitivity`` and ``monotonic`` are those of :class:`AboveThreshold`.
 
     Definition:
         ``cutoff`` rounds of :class:`AboveThreshold`, each with a fresh noisy
@@ -163,7 +164,7 @@ class Sparse:
         2 cutoff sensitivity / e2, or half of that if monotonic.
 
     Guarantee:
-        epsilon-differentially private if ``delta`` is 0; otherwise
+        ``epsilon``-differentially private if ``delta`` is 0; otherwise
         (epsilon, delta)-differentially private.  Then each round costs the
         greatest e for which ``cutoff`` times ``Loss.pure(e)`` is at most
         epsilon at delta, certified; DR's epsilon / sqrt(8 c ln(1 / delta)) is
@@ -283,7 +284,7 @@ class NumericSparse:
         The noise of the decision is never reused for the answer.
 
     Guarantee:
-        epsilon-differentially private if ``delta`` is 0 (8/9 for the decisions
+        ``epsilon``-differentially private if ``delta`` is 0 (8/9 for the decisions
         and 1/9 for the values, as in DR), else (epsilon, delta)-differentially
         private with the greatest certified price of a round.  DR prints
         e2 = 2 / (sqrt(512) + 1) there, without the factor epsilon.
