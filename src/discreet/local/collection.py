@@ -142,7 +142,7 @@ class Collection:
             _forget_order(found)
 
     def add(self, reports: Sequence[Any], *, once: bool = False) -> None:
-        """Store reports that were made here, without tokens; ``once``: and no others after them.
+        """Store ``reports`` that were made here, without tokens; ``once``: and none after them.
 
         Without tokens nothing says whether the people of a second file are those of the first.
         """

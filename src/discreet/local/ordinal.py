@@ -139,8 +139,8 @@ class Ordinal:
 
         The range is from ``low`` to ``high``, both included.
 
-        Given that each level was drawn by its equal part of the respondents; an estimate has that
-        of the parts that did draw it (docs/proofs/local.md, Lemma 8).
+        Given that each level was drawn by its equal part of the ``respondents``; an estimate has
+        that of the parts that did draw it (docs/proofs/local.md, Lemma 8).
         """
         n = whole(respondents, name="respondents", least=2)
         first, last = self._range(low, high)

@@ -185,11 +185,11 @@ class Survey:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def check(self, report: Any) -> None:
-        """Refuse a report that no respondent can have sent."""
+        """Refuse a ``report`` that no respondent can have sent."""
         self.columns([report])
 
     def columns(self, reports: Sequence[Any]) -> list[Any]:
-        """For each question its reports, as its randomizer takes them."""
+        """For each question its entries of the ``reports``, as its randomizer takes them."""
         count = len(self.questions)
         if any(not isinstance(one, list) or len(one) != count for one in reports):
             raise _not_given(f"a report has {count} entries, one for each question.")

@@ -120,7 +120,7 @@ class Counter:
         return np.asarray(deviation(self.noise) * np.sqrt(np.cumsum(self.decoder() ** 2)))
 
     def margin(self, beta: Exact, *, step: int) -> float:
-        """The total after a step is within this, except with probability ``beta``."""
+        """The total after a ``step`` is within this, except with probability ``beta``."""
         allowed = float(proportion(beta, name="beta"))
         return float(self.deviations()[step - 1]) * NormalDist().inv_cdf(1 - allowed / 2)
 

@@ -33,7 +33,7 @@ class Gram(Protocol):
         """How many questions touch each cell (squared weights)."""
 
     def multiply(self, rows: Doubles) -> Doubles:
-        """``rows @ G``."""
+        """``rows`` @ G, for rows of one number for each cell."""
 
     def dense(self) -> Doubles:
         """G itself."""
@@ -74,7 +74,7 @@ class Prefixes:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """How many rows are in each interval of levels: size (size + 1) / 2 questions.
+    """How many rows are in each interval of ``size`` levels: size (size + 1) / 2 questions.
 
     >>> Ranges(3).dense().tolist()
     [[3.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 3.0]]
@@ -112,7 +112,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Questions:
-    """Any list of linear questions: one line of weights over the cells for each."""
+    """Any list of linear questions: one line of ``weights`` over the cells for each."""
 
     weights: Doubles
 
@@ -142,7 +142,7 @@ class Questions:
         return np.asarray(np.square(self.weights).sum(axis=0))
 
     def multiply(self, rows: Doubles) -> Doubles:
-        """``rows @ W' @ W``."""
+        """``rows`` @ W' @ W, the weights being W."""
         return np.asarray((rows @ self.weights.T) @ self.weights)
 
     def dense(self) -> Doubles:

@@ -65,7 +65,7 @@ class Hierarchy:
         return tuple(int(level.max()) + 1 for level in self.levels)
 
     def parents(self, level: int) -> Integers:
-        """For each node of a level, its node on the level above."""
+        """For each node of ``level``, 1 or more, its node on the level above."""
         above = np.zeros(self.counts[level], dtype=np.int64)
         above[self.levels[level]] = self.levels[level - 1]
         return above
@@ -85,7 +85,7 @@ def release_hierarchy(
     ``measurer`` holds the rows, whose ``column`` has the leaves of ``hierarchy`` as its values.
 
     ``totals`` are public counts by (level, node); a level that is public
-    altogether, or follows from what is, is not measured.  ``weights`` divides the spend over
+    altogether, or follows from what is, is not measured.  ``weights`` divides the ``spend`` over
     the levels that are (equal shares unless given).
     """
     known = follow_totals(hierarchy, dict(totals or {}))
@@ -160,7 +160,7 @@ def make_consistent(
     noisy: Sequence[tuple[Doubles, float] | None],
     totals: Mapping[tuple[int, int], int],
 ) -> list[Integers]:
-    """The closest whole non-negative counts that add up and keep the totals.
+    """The closest whole non-negative counts that add up and keep the ``totals``.
 
     ``noisy`` are the counts of each level of ``hierarchy`` with their variance, or None where it
     was not measured.

@@ -127,7 +127,7 @@ class Marginal:
 def plan_marginals(
     columns: Sequence[Column], asked: Iterable[Iterable[int]], spend: Spend
 ) -> MarginalPlan:
-    """Divide a spend over the tables that make the marginals asked for most precise.
+    """Divide a ``spend`` over the tables that make the marginals asked for most precise.
 
     ``columns`` are those of the table, of which ``asked`` names the places.
     """
@@ -168,7 +168,7 @@ def plan_parts(
 def release_marginals(
     measurer: Measurer, columns: Sequence[Column], plan: MarginalPlan
 ) -> tuple[dict[Subset, Marginal], list[Measurement]]:
-    """Measure the plan's tables and combine them.
+    """Measure the ``plan``'s tables and combine them.
 
     ``measurer`` holds the rows, with these ``columns``, and draws the noise.
     """

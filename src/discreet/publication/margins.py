@@ -149,7 +149,7 @@ class Typical:
     noise: Noise
 
     def within(self, quantile: Exact, *, beta: Exact) -> float | None:
-        """At least this share of the battery is off by no more, except with probability ``beta``.
+        """At least ``quantile`` of the battery is off by no more, except with probability ``beta``.
 
         The least bought quantile that is enough; None if none is.
         """
@@ -169,9 +169,10 @@ def buy_certificate(
     *,
     rows_variance: float,
 ) -> Certificate:
-    """Measure how far the synopsis's tables over these sets of columns are from the data's.
+    """Measure how far the synopsis's tables over these ``sets`` are from the data's.
 
-    ``measurer`` holds the rows and draws the noise, at ``spend``.
+    Of ``columns``, each set has the places of some; ``rows`` are those of the synopsis.
+    ``measurer`` holds the data's rows and draws the noise, at ``spend``.
 
     ``rows_variance`` is the variance with which the synopsis's number of rows was
     estimated.
@@ -240,7 +241,7 @@ def list_margins(
     typical: Sequence[Typical] = (),
     beta: Exact = "0.05",
 ) -> list[Margin]:
-    """Every margin that can be given to a counting question on these columns, strongest first.
+    """Every margin that can be given to a counting question on ``columns``, strongest first.
 
     ``exact`` is the margin of the noise, where the number was measured itself; ``certificate`` and
     ``typical`` are what was bought with the release; ``beta`` is how often one may be passed.

@@ -99,7 +99,7 @@ class Distance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Battery:
-    """Public questions about one view: how many rows have, in every column, a level of a set.
+    """Public questions about one ``view``: how many rows have, in every column, a level of a set.
 
     ``sets[i][q]`` says which bins of the view's i-th column question q takes.
     """
@@ -108,7 +108,7 @@ class Battery:
     sets: tuple[NDArray[np.bool_], ...]
 
     def answer(self, counts: Integers) -> Integers:
-        """The answers from a table of counts."""
+        """The answers from a table of ``counts``."""
         found = self.sets[0].astype(np.int64) @ counts.reshape(counts.shape[0], -1)
         for taken, size in zip(self.sets[1:], self.view.shape[1:], strict=True):
             found = (found.reshape(len(found), size, -1) * taken[:, :, None]).sum(axis=1)

@@ -61,7 +61,7 @@ class Spend:
 
     @classmethod
     def concentrated(cls, rho: Exact, *, rows_per_unit: int = 1) -> Spend:
-        """Gaussian noise, rho-zCDP in all.
+        """Gaussian noise, ``rho``-zCDP in all.
 
         Units have at most ``rows_per_unit`` rows.
         """
@@ -70,7 +70,7 @@ class Spend:
 
     @classmethod
     def pure(cls, epsilon: Exact, *, rows_per_unit: int = 1) -> Spend:
-        """Laplace noise, epsilon-differentially private in all.
+        """Laplace noise, ``epsilon``-differentially private in all.
 
         Units have at most ``rows_per_unit`` rows.
         """
@@ -79,7 +79,7 @@ class Spend:
 
     @classmethod
     def approximate(cls, epsilon: Exact, delta: Exact, *, rows_per_unit: int = 1) -> Spend:
-        """Gaussian noise with the largest rho that certifies (epsilon, delta).
+        """Gaussian noise with the largest rho that certifies (``epsilon``, ``delta``).
 
         Units have at most ``rows_per_unit`` rows.
 
@@ -109,7 +109,7 @@ class Spend:
         )
 
     def divide(self, weights: ArrayLike) -> list[Spend]:
-        """Parts in proportion to the weights, that add up to exactly this amount.
+        """Parts in proportion to the ``weights``, that add up to exactly this amount.
 
         Doubles decide who gets how much, never how much there is.  Where the amount is a
         whole number of an account's units, so is every part: stages that are charged one

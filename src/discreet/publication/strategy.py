@@ -116,7 +116,7 @@ def plan_strategy(gram: Gram, spend: Spend) -> Strategy:
 def choose_kind(
     gram: Gram, *, epsilon: Exact, delta: Exact, rows_per_unit: int = 1
 ) -> tuple[Spend, Strategy]:
-    """Laplace noise at epsilon or Gaussian noise at (epsilon, delta): whichever errs less.
+    """Laplace noise at ``epsilon``, or Gaussian at (epsilon, ``delta``): whichever errs less.
 
     ``gram`` is of the questions; ``rows_per_unit`` is how many rows of one unit count.
     """
@@ -139,7 +139,7 @@ def expected_rmse(strategy: Strategy, gram: Gram, spend: Spend) -> float:
 def ask_strategy(
     strategy: Strategy, columns: Sequence[int], maps: Sequence[Integers], spend: Spend
 ) -> Combinations:
-    """The strategy as one query.
+    """The ``strategy`` as one query.
 
     It is about the cells of ``columns``, each put together by its one of ``maps``, and costs
     ``spend``.

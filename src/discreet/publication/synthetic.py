@@ -240,7 +240,7 @@ def count_bins(rows: float, spend: Spend) -> int:
 
 
 def too_few(rows: float, spend: Spend) -> bool:
-    """Whether so few rows leave little but the histograms at this price.
+    """Whether so few ``rows`` leave little but the histograms at this price.
 
     ``spend`` is the price of all stages.
 

@@ -33,15 +33,18 @@ from discreet.publication.measure import GRID, Doubles, Integers
 class MWEM:
     """Publish a histogram that answers a list of linear questions well.
 
+    ``questions`` has a line of weights for each, one from 0 to 1 for every cell; ``rows`` is the
+    public number of rows.
+
     Definition:
-        Start with the uniform law A.  For T rounds: choose a question on which A
+        Start with the uniform law A.  For T = ``rounds`` rounds: choose a question on which A
         is far from the data by permute-and-flip, measure it with Laplace noise,
         and multiply each cell by exp(4 weight * (measured - A's answer) / n).
         The published histogram is the mean of the T laws, times n.
 
     Guarantee:
         Both draws of a round cost epsilon / 2T and every question moves by at
-        most one with one row, so the loss is epsilon.
+        most one with one row, so the loss is ``epsilon``.
 
     Accuracy:
         If the data have n rows, then except with probability beta no question
@@ -112,17 +115,19 @@ class MWEM:
 class PrivateMultiplicativeWeights:
     """Answer linear questions as they come, from a public law that learns from its mistakes.
 
+    ``cells`` is how many cells there are, and ``rows`` the public number of rows that they count.
+
     Definition:
         Each question is answered by the law A, unless the sparse vector says
         that A is off by more than the threshold; then by a noisy value, and A
         is corrected as in MWEM.
 
     Guarantee:
-        epsilon-differentially private however many questions come, adaptively:
+        ``epsilon``-differentially private however many questions come, adaptively:
         the decisions and the values are those of one ``NumericSparse``.
 
     Accuracy:
-        If the data have n rows, then except with probability beta all of
+        If the data have n rows, then except with probability ``beta`` all of
         ``questions`` answers are within ``margin``: four times the sparse
         vector's own margin m.  The number of surprises that the run allows is
         the least c with 6 c m(c)**2 >= n**2 ln(cells): there cannot be more

@@ -64,7 +64,7 @@ class LinearQuestion:
         object.__setattr__(self, "weights", weights)
 
     def need(self, part: Subset) -> float:
-        """How much the variance of a part adds to the variance of the answer (Lemma 8)."""
+        """How much the variance of a ``part`` adds to the variance of the answer (Lemma 8)."""
         total = 1.0
         for column, one in zip(self.columns, self.weights, strict=True):
             mean = float(one.mean())
@@ -72,7 +72,7 @@ class LinearQuestion:
         return total
 
     def answer(self, table: Doubles) -> float:
-        """The answer from a table over the question's columns."""
+        """The answer from a ``table`` over the question's columns."""
         for one in self.weights:
             table = np.tensordot(one, table, axes=(0, 0))
         return float(table)
@@ -127,7 +127,7 @@ def plan_workload(
 
 
 def answer_workload(measurer: Measurer, plan: WorkloadPlan) -> tuple[Doubles, list[Measurement]]:
-    """Measure what the plan says and answer every question, unbiased.
+    """Measure what the ``plan`` says and answer every question, unbiased.
 
     ``measurer`` holds the rows and draws the noise.
     """
