@@ -435,7 +435,7 @@ class Curator(Procedures):
         raise LookupError(planned.key)  # there is always another number
 
     def find_any_plan(self, question: Question, spend: Offer) -> Planned:
-        """The plan of a question at some spend: what it measures is the same at any."""
+        """The plan of a ``question`` at ``spend`` but for its epsilon: any measures the same."""
         offer = replace(spend, epsilon=Fraction(1))
         try:
             return self.find_plan(question, offer)
@@ -457,7 +457,7 @@ class Curator(Procedures):
         return answer
 
     def retell(self, answer: Answer, question: Asking, **offer: Unpack[Amounts]) -> Answer | None:
-        """A stored answer through the outputs of a question that measures the same, if it does.
+        """A stored ``answer`` through the outputs of a ``question``, if that measures the same.
 
         ``offer`` is that of :meth:`ask`.
         Its names, order and arithmetic are the asker's own, whoever paid with which words.
@@ -511,7 +511,7 @@ class Curator(Procedures):
         return frozenset(entity_of(table) for table in read if not table.public) or None
 
     def area(self, question: Question) -> Area:
-        """The blocks whose people a question can touch; all, if it seems to touch none.
+        """The blocks whose people a ``question`` can touch; all, if it seems to touch none.
 
         A question about nobody is worth nothing: that it would be free is worth even less.
         """
@@ -529,7 +529,7 @@ class Curator(Procedures):
         question: Asking,
         **offer: Unpack[Amounts],
     ) -> Explanation:
-        """What the question would cost and how good its answer would be; free.
+        """What the ``question`` would cost and how good its answer would be; free.
 
         ``offer`` is that of :meth:`ask`.
         """
@@ -542,7 +542,7 @@ class Curator(Procedures):
         analyst: str = CURATOR,
         **offer: Unpack[Amounts],
     ) -> Quote:
-        """What the question would cost this analyst now, and whether the account would pay.
+        """What the ``question`` would cost this ``analyst`` now, and whether the account would pay.
 
         ``offer`` is that of :meth:`ask`.
         """
@@ -595,11 +595,11 @@ class Curator(Procedures):
         return self.balance().spent
 
     def balance(self, analyst: str | None = None) -> Balance:
-        """What is left, of the dataset or of one analyst's allocation; ``str`` says it in words."""
+        """What is left of the dataset or an ``analyst``'s allocation; ``str`` says it in words."""
         return self.account.balance(analyst)
 
     def transcript(self, analyst: str | None = None) -> tuple[Entry, ...]:
-        """Every charge, release and refusal, in order; of one analyst, if named."""
+        """Every charge, release and refusal, in order; of one ``analyst``, if named."""
         return self.account.transcript(analyst)
 
     def prepare(self, **options: Any) -> None:
@@ -644,7 +644,7 @@ class Curator(Procedures):
     # --- parts -------------------------------------------------------------------------------
 
     def parse(self, question: Asking) -> Question | Statement:
-        """The question as it is understood, or a refusal; reads nothing."""
+        """The ``question`` as it is understood, or a refusal; reads nothing."""
         return self._parse_question(question)[0]
 
     def columns(self, question: Asking) -> tuple[Column, ...]:
@@ -660,7 +660,7 @@ class Curator(Procedures):
         return list_columns(asked, self.engine.catalogue)
 
     def naming(self, refusal: Refusal) -> Refusal:
-        """A refusal in which a person is called what the schema calls one."""
+        """A ``refusal`` in which a person is called what the schema calls one."""
         return refusal.naming(self._unit)
 
     def _parse_question(

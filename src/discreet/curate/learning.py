@@ -75,7 +75,7 @@ class Learning:
         return tuple(one.size for one in self.levels)
 
     def weigh(self, question: str) -> Doubles:
-        """Which cells of the histogram a question counts; or a refusal."""
+        """Which cells of the histogram a ``question`` counts; or a refusal."""
         return weigh_cells(question, self.of, self.levels)
 
     def to_json(self) -> dict[str, Any]:

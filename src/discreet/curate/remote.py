@@ -75,7 +75,7 @@ def connect(
 ) -> Remote:
     """The curator behind ``url``; ``dataset`` may be left out if the key opens one only.
 
-    A key is not sent to another machine without TLS, unless ``insecure``.
+    A ``key`` is not sent to another machine without TLS, unless ``insecure``.
     ``timeout_s`` is how long one request may take; ``options`` go to the HTTP client (``verify=``
     for a certificate of your own).
     """
@@ -403,7 +403,7 @@ class Remote(RemoteReleases):
     # --- the account ---------------------------------------------------------------------------
 
     def balance(self, analyst: str | None = None) -> RemoteBalance:
-        """What is left, of the dataset or of an analyst's allocation; ``str`` says it in words."""
+        """What is left of the dataset or an ``analyst``'s allocation; ``str`` says it in words."""
         named = "" if analyst is None else f"?analyst={quote(analyst, safe='')}"
         return self._connection.get(f"{self._path}/balance{named}", _read_balance)
 

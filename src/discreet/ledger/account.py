@@ -320,11 +320,11 @@ class Account:
         )
 
     def preview(self, request: Request) -> str:
-        """What ``charge(request)`` would do: "stored", "resumed" or "admitted", or its refusal."""
+        """What charging ``request`` would do: "stored", "resumed" or "admitted"; or its refusal."""
         return self.preview_all([request])[0]
 
     def preview_all(self, requests: Sequence[Request]) -> list[str]:
-        """What ``charge_all(requests)`` would do now with each, or its refusal."""
+        """What :meth:`charge_all` would do now with each of the ``requests``, or its refusal."""
         for request in requests:
             admission.check_request(request)
         with self._journal.reading():
@@ -359,7 +359,7 @@ class Account:
             return self._find_outcome(request)
 
     def recall(self, request: Request) -> Receipt | Stored | None:
-        """What ``charge(request)`` would give for free, if it was paid for; nothing is paid here.
+        """What the ``request`` would be given for free, if it was paid for; nothing is paid here.
 
         An answer stays once it is stored: to show it, nobody has to be kept from writing.
         """
@@ -391,7 +391,7 @@ class Account:
         return [record for record in found if record is not None]
 
     def publish(self, receipt: Receipt, answer: bytes, basis: str | None = None) -> bytes:
-        """Store an answer, then return what is stored: the first publication is the only one.
+        """Store an ``answer``, then return what is stored: the first publication is the only one.
 
         ``receipt`` is that of the charge; ``basis`` names what it was computed from, where nobody
         can have changed that.
@@ -466,9 +466,10 @@ class Account:
             writer.append("refusals", content, dataset=self.dataset, analyst=tally.analyst)
 
     def refusals(self, analyst: str | None = None) -> dict[tuple[str, str, str], int]:
-        """How often each analyst was refused, by (day, analyst, code); exact, as of now.
+        """How often analysts were refused, by (day, analyst, code); exact, as of now.
 
-        Those who are not known to the dataset are counted together, under no name.
+        Of one ``analyst``, if named.  Those who are not known to the dataset are counted together,
+        under no name.
         """
         found: Counter[tuple[str, str, str]] = Counter()
         with self._journal.reading() as books:
@@ -647,7 +648,7 @@ class Account:
         return Stored(id, self._read_answer(outcome))
 
     def balance(self, analyst: str | None = None) -> Balance:
-        """What was spent and what is left: of the dataset, or of an analyst's allocation."""
+        """What was spent and what is left: of the dataset, or of an ``analyst``'s allocation."""
         with self._journal.reading():
             standing = self.standing()
             spent, space = standing.spent.copy(), self._space_of(standing)
@@ -737,7 +738,7 @@ class Account:
     def renew(
         self, blocks: Sequence[int | str], *, reason: str, entities: Sequence[str] = ()
     ) -> None:
-        """Give some blocks a fresh budget, for a ``reason`` that is recorded.
+        """Give ``blocks``, by number or name, a fresh budget for a ``reason`` that is recorded.
 
         Their people were promised the old budget; from here on they lose up to
         another one.  There is no renewal of everything at once by default.  What people who are in

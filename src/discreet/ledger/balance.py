@@ -167,7 +167,7 @@ class EntityBalance:
         return self.total.budget
 
     def spent_in(self, dataset: str) -> Loss:
-        """The most that anybody can have lost in one dataset."""
+        """The most that anybody can have lost in one ``dataset``."""
         return _loss_of(self.parts[dataset])
 
     @property

@@ -100,7 +100,7 @@ class Record:
 
     @classmethod
     def from_line(cls, line: str) -> Record:
-        """The record of one line of an export."""
+        """The record of one ``line`` of an export."""
         parts = json.loads(line)
         if not isinstance(parts, list) or len(parts) != 9 or type(parts[0]) is not int:
             raise ValueError("not a record")

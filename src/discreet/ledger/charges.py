@@ -32,7 +32,7 @@ class About:
 class Request:
     """A ``question`` of an ``analyst`` that is to be paid for, with the ``spend`` that they offer.
 
-    ``key`` says which question at which spend, and so at which loss about which area; with
+    ``key`` says which question at which spend, and so at which ``loss`` about which area; with
     ``data_version`` it says which answer. ``area`` are the blocks whose people the question can
     touch, and ``about`` says which rows it measures; ``abouts`` are all rows that answers may be
     looked for by, where there are several: of each question that is paid for together with others,

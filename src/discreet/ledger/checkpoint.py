@@ -162,7 +162,7 @@ def find_newest(found: Iterable[Checkpoint]) -> Checkpoint | None:
 
 
 def new_signing_key(file: Path) -> str:
-    """Draw a key, write it to a file that only its owner may read, and return its public half."""
+    """Draw a key, write it to a new ``file`` for its owner alone, and return its public half."""
     if file.exists():
         raise refusals.exists(file)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

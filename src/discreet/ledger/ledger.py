@@ -105,7 +105,7 @@ class Ledger:
     def account(
         self, dataset: str, *, schema: Schema, budget: Budget, policy: Policy | None = None
     ) -> Account:
-        """The account of a dataset; what is new or has changed is recorded, never reset.
+        """The account of a ``dataset``; what is new or has changed is recorded, never reset.
 
         ``schema`` says whom it protects, ``budget`` what they may lose, and ``policy`` who may
         spend how much of it.
@@ -231,12 +231,12 @@ class Ledger:
     def export(self, file: Path, *, answers: bool = False) -> int:
         """Write all records to ``file`` as JSON lines, for an auditor; how many there are.
 
-        Without the answers, unless asked for: their digests are in the records.
+        Without the ``answers``, unless asked for: their digests are in the records.
         """
         return copies.export(self._journal.store, Path(file), answers=answers)
 
     def backup(self, file: Path) -> int:
-        """Copy the ledger into a new SQLite file while it is in use; how many records it has."""
+        """Copy the ledger into a new SQLite ``file`` while in use; how many records it has."""
         return copies.back_up(self._journal.store, Path(file))
 
     @classmethod
@@ -249,13 +249,13 @@ class Ledger:
         checkpoint: Path | None = None,
         clock: Clock = utc_now,
     ) -> Ledger:
-        """Begin again at ``address`` from a backup after a disk was lost, at the time of ``clock``.
+        """Begin again at ``address`` from a ``backup`` after a disk was lost, for a ``reason``.
 
         Nobody knows what was charged after the backup, except that it was within
         the admission.  So all of every budget counts as spent, in every block there
         was.  ``checkpoint`` are the newest known; the ledger then owns up to
         lacking what they name.  Blocks go on only by ``account.renew``, one by one
-        and for a reason.
+        and for a reason.  ``clock`` tells the time of records.
         """
         path = find_file(address)
         beside = (

@@ -170,7 +170,7 @@ class Answer:
         return said
 
     def origin(self, column: int) -> dict[str, Any]:
-        """Whether a column is a key or a value, and of which aggregate."""
+        """Whether the ``column`` at a place, from 0, is a key or a value; of which aggregate."""
         return find_origin(self.priced, column)
 
     def parts_json(self) -> list[dict[str, Any]]:
@@ -193,7 +193,7 @@ class Answer:
     ) -> dict[str, list[float | None]]:
         """For each column, how far each value may be off; None where nothing can be said.
 
-        At the given confidence, one value at a time: noise alone; clipping and
+        At the given ``confidence``, one value at a time: noise alone; clipping and
         bounding are told in ``notes``.  A quantile may be off by so many ranks, a
         chosen value have so many rows fewer than the best, each count of a
         histogram be off by so much.  None for keys, and for arithmetic on
@@ -208,7 +208,7 @@ class Answer:
     def intervals(
         self, confidence: Exact = "0.95", *, most: int | None = None
     ) -> dict[str, list[Interval | None]]:
-        """For each column, between which numbers each value lies at the given confidence.
+        """For each column, between which numbers each value lies at the given ``confidence``.
 
         Means, variances, correlations, regressions and arithmetic have sets that need not be
         symmetric, and are also known where there is no value.  None where margins count ranks
@@ -361,7 +361,7 @@ class Answer:
         return answer_csv(self, confidence)
 
     def to_arrow(self, confidence: Exact | None = None) -> pyarrow.Table:
-        """The values as an Arrow table; given a confidence, with the margins beside them."""
+        """The values as an Arrow table; given a ``confidence``, with the margins beside them."""
         import pyarrow as pa
 
         if confidence is not None:

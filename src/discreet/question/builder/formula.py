@@ -169,7 +169,7 @@ class Formula:
         return self._binary(exp.Like, pattern)
 
     def cast(self, kind: str) -> Formula:
-        """As another kind: integer, decimal, text, date, timestamp or boolean."""
+        """As another ``kind``: integer, decimal, text, date, timestamp or boolean."""
         types = {"integer": "BIGINT", "decimal": "DOUBLE"}
         name = types.get(kind.lower(), kind.upper())
         try:
@@ -222,7 +222,7 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class Descending:
-    """A formula to sort by, the greatest first."""
+    """A ``formula`` to sort by, the greatest first."""
 
     formula: Formula
 

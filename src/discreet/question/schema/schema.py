@@ -188,12 +188,12 @@ class Schema:
 
     @classmethod
     def from_toml(cls, file: str | Path) -> Schema:
-        """The schema declared in a TOML file."""
+        """The schema declared in a TOML ``file``."""
         return SchemaFile.read(file).schema
 
     @classmethod
     def from_text(cls, text: str, *, name: str = "the schema") -> Schema:
-        """The schema declared in a TOML text; refusals call it ``name``.
+        """The schema declared in a TOML ``text``; refusals call it ``name``.
 
         >>> schema = Schema.from_text('''
         ... [tables.visits]

@@ -325,7 +325,7 @@ def check_limit(name: str, limit: object, who: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table, called ``name``: private with a unit, or public (``unit`` is None).
+    """One table, its ``name`` and ``columns``: private with a unit, or public (``unit`` is None).
 
     Of one unit at most ``max_rows_per_unit`` rows are read, and it is counted in at most
     ``max_groups_per_unit`` groups unless a question says otherwise.  ``blocks`` are columns by
@@ -377,7 +377,7 @@ class Table:
             self._check_private(self.unit)
 
     def column(self, name: str) -> Column | None:
-        """The column of that name, if declared."""
+        """The column of that ``name``, if declared."""
         return next((c for c in self.columns if c.name == name), None)
 
     def _check_columns(self) -> None:
