@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
@@ -10,7 +11,9 @@ import tomllib
 from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
@@ -51,13 +54,20 @@ def clinic() -> Iterator[discreet.Curator]:
 def list_told(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """What a module promises that takes parameters: classes, functions and methods of ours."""
     for name in module.__all__:
-        thing = getattr(module, name)
-        if inspect.isfunction(thing) or (inspect.isclass(thing) and is_made_by_calls(thing)):
+        yield from list_callables(name, getattr(module, name))
+
+
+def list_callables(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
+    """A function or a class by its name, and the public methods of a class."""
+    if inspect.isclass(thing):
+        if is_made_by_calls(thing):
             yield name, thing
-        for own, member in inspect.getmembers_static(thing) if inspect.isclass(thing) else ():
-            method = getattr(member, "__func__", member)  # of classmethods and staticmethods
-            if inspect.isfunction(method) and not own.startswith("_") and is_ours(method):
-                yield f"{name}.{own}", method
+    elif inspect.isfunction(inspect.unwrap(thing)):
+        yield name, thing
+    for own, member in inspect.getmembers_static(thing) if inspect.isclass(thing) else ():
+        method = inspect.unwrap(getattr(member, "__func__", member))  # of classmethods and others
+        if inspect.isfunction(method) and not own.startswith("_") and is_ours(method):
+            yield f"{name}.{own}", method
 
 
 def is_ours(thing: Any) -> bool:
@@ -72,14 +82,68 @@ def is_made_by_calls(kind: type) -> bool:
 
 
 def find_untold(thing: Any) -> list[str]:
-    """The parameters that the help of something does not name; an example alone tells nobody."""
-    prose = EXAMPLE.sub("", inspect.getdoc(thing) or "")
-    given = [name for name in inspect.signature(thing).parameters if name not in ("self", "cls")]
-    return [name for name in given if name[0] != "_" and not re.search(rf"\b{name}\b", prose)]
+    """The parameters that the help of something does not tell.
+
+    Told is what stands in double backticks in its own prose, or is a field that has a docstring.
+    A bare word may be there by accident, and an example alone tells nobody.  What is "As" something
+    else may leave the rest to that, if it tells all of the rest.
+    """
+    rest = [name for name in list_parameters(thing) if name not in list_named(thing)]
+    other = find_likened(thing)
+    borrowed = other is not None and set(rest) <= set(list_parameters(other)) & list_named(other)
+    return [] if borrowed else rest
+
+
+def list_parameters(thing: Any) -> list[str]:
+    """What somebody passes by name or by place; what begins with an underscore is nobody's."""
+    given = inspect.signature(thing).parameters
+    return [name for name in given if name not in ("self", "cls") and not name.startswith("_")]
+
+
+def read_prose(thing: Any) -> str:
+    """The docstring, without its examples."""
+    return EXAMPLE.sub("", inspect.getdoc(thing) or "")
 
 
 EXAMPLE = re.compile(r"^ *>>> .*(?:\n.*\S.*)*", re.MULTILINE)
 """What is typed, and what comes of it up to the next empty line."""
+
+NAMED = re.compile(r"``\*{0,2}(\w+)(?:[\[(=][^`]*)?``")
+"""A name in double backticks, or what is made of it: ``of``, ``of[i]``, ``of(x)``, ``of=3``."""
+
+LIKENED = re.compile(r"\AAs :(?:class|func|meth):`~?(\w+)`")
+
+
+def list_named(thing: Any) -> set[str]:
+    """The names that a docstring has in double backticks, and the fields with one of their own."""
+    fields = list_fields(thing) if inspect.isclass(thing) else ()
+    return set(NAMED.findall(read_prose(thing))).union(fields)
+
+
+def list_fields(kind: type) -> Iterator[str]:
+    """The fields of a class, its bases' too, after which a docstring stands."""
+    for one in kind.__mro__:
+        if one.__module__ in sys.modules and (is_ours(one) or one.__module__ == __name__):
+            (written,) = ast.parse(dedent(inspect.getsource(one))).body
+            assert isinstance(written, ast.ClassDef)
+            for field, said in pairwise(written.body):
+                match field, said:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str())),
+                    ):
+                        yield name
+
+
+def find_likened(thing: Any) -> Any:
+    """What something says at its beginning that it is like: beside it, or in the same module."""
+    found = LIKENED.match(read_prose(thing))
+    if found is None:
+        return None
+    place = sys.modules[thing.__module__]
+    for part in thing.__qualname__.split(".")[:-1]:
+        place = getattr(place, part)
+    return getattr(place, found[1])
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -90,16 +154,90 @@ def test_help_tells_every_parameter(name: str):
     assert {thing: missing for thing, missing in untold.items() if missing} == {}
 
 
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+DIRECTIVE = re.compile(r"^\.\. auto(module|class|function):: (\S+)((?:\n +:.*)*)", re.MULTILINE)
+
+
+def test_help_tells_every_parameter_of_what_the_reference_has_besides():
+    """Every module that it shows is promised; here is what it shows of others."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in sorted(REFERENCE.glob("*.md")))
+    shown = DIRECTIVE.findall(text)
+    modules = {name for kind, name, how in shown if kind == "module" and "no-members" not in how}
+    assert modules == set(PUBLIC)
+    single = {name: name.rpartition(".")[::2] for kind, name, _ in shown if kind != "module"}
+    assert {"discreet.Curator", "discreet.curate.results.Remote"} < set(single)
+    told = {
+        one: found
+        for name, (place, own) in single.items()
+        for one, found in list_callables(name, getattr(import_module(place), own))
+    }
+    assert len(told) > 50
+    assert {one: missing for one, found in told.items() if (missing := find_untold(found))} == {}
+
+
 def test_an_example_tells_no_parameter():
     def scale(number: int, by: int) -> int:
         """So many times ``number``.
 
-        >>> scale(3, by=2)
+        >>> scale(3, by=2)  # ``by`` is the factor
         6
         """
         return number * by
 
     assert find_untold(scale) == ["by"]
+
+
+def test_a_word_of_the_prose_tells_no_parameter():
+    def weigh(of: int, by: int, **rest: int) -> int:
+        """The weight of something, divided by its size, and the rest of it: ``of.by + to(by)``."""
+        return of // by
+
+    def weigh_well(of: int, by: int, **rest: int) -> int:
+        """The weight of ``of``, divided ``by=2`` or more, and the ``**rest`` of it."""
+        return of // by
+
+    assert find_untold(weigh) == ["of", "by", "rest"]
+    assert find_untold(weigh_well) == []
+
+
+class Box:
+    """A box that is ``wide``, and of some depth."""
+
+    wide: int
+    deep: int
+    high: int
+    """From its floor to its lid."""
+
+    def __init__(self, wide: int, deep: int, high: int) -> None:
+        """All are whole numbers, ``deep`` too: who asks for help on the class is not shown this."""
+
+    def fill(self, depth: int, of: str) -> None:
+        """Fill it to a ``depth`` with a lot ``of`` it."""
+
+    def empty(self, depth: int, of: str) -> None:
+        """As :meth:`fill`, the other way round."""
+
+    def shake(self, depth: int, by: int) -> None:
+        """As :meth:`fill`, by hand."""
+
+    def turn(self, depth: int) -> None:
+        """Turn it by some depth; as :meth:`fill`."""
+
+
+class Chest(Box):
+    """A box with a lid."""
+
+
+def test_a_class_tells_its_parameters_by_its_fields_too():
+    assert find_untold(Box) == ["deep"]
+    assert find_untold(Chest) == ["wide", "deep"]
+
+
+def test_a_likeness_tells_all_parameters_or_none():
+    assert find_untold(Box.fill) == []
+    assert find_untold(Box.empty) == []
+    assert find_untold(Box.shake) == ["depth", "by"]
+    assert find_untold(Box.turn) == ["depth"]
 
 
 # --- a user's own script, under mypy -----------------------------------------------------------
