@@ -19,6 +19,7 @@ from discreet.publication.domain import Column
 from discreet.publication.folder import Promise
 from discreet.publication.geography import read_tree, show_levels
 from discreet.publication.outline import Outline, list_columns, outline
+from discreet.publication.possible import check_possible
 from discreet.publication.spend import Spend
 from discreet.publication.typed import read_constraints
 from discreet.question.levels import Levels, list_levels
@@ -147,11 +148,13 @@ def prepare_release(declared: Declared, engine: Any, schema: Schema, dataset: st
         _require_owner(question)
     read_constraints(levels, declared.keep)
     spend = declared.spend(rows_per_unit=rows)
+    listed = list_columns(declared, levels)
+    check_possible(declared, listed, spend)
     return Prepared(
         declared,
         question,
         levels,
-        list_columns(declared, levels),
+        listed,
         spend,
         tuple(outline(declared, levels, spend)),
         coded,

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidParameter, SchemaRefusal
-from discreet.exact.numbers import positive, proportion, round_up
-from discreet.publication.declared import Declared
+from discreet.exact.numbers import proportion, round_up
+from discreet.publication.declared import Declared, read_amount
 from discreet.publication.folder import read_declared
 from discreet.publication.outline import list_columns, predict_error, usual_number
 from discreet.publication.spend import Kind, Spend
@@ -156,9 +156,9 @@ def parse_agenda(data: Mapping[str, Any]) -> Agenda:
         raise _make_refusal("two releases of the plan have one name.")
     agenda = Agenda(
         items,
-        positive(price["epsilon"], name="epsilon") if "epsilon" in price else None,
+        read_amount(price["epsilon"], name="epsilon") if "epsilon" in price else None,
         proportion(price["delta"], name="delta") if "delta" in price else None,
-        positive(price["rho"], name="rho") if "rho" in price else None,
+        read_amount(price["rho"], name="rho") if "rho" in price else None,
     )
     if agenda.rho is not None and (agenda.epsilon is not None or agenda.delta is not None):
         raise _make_refusal("[plan] gives rho, or epsilon and perhaps a delta.")
@@ -181,9 +181,9 @@ def _read_item(given: object) -> Item:
     if any(name in own for name in _OWN):
         raise _make_refusal("the price of a plan stands in [plan], not in a release.")
     declared = read_declared({**own, "rho": 1})  # a price that is found later
-    target = None if within is None else positive(within, name="within")
-    share = None if relative is None else positive(relative, name="relative")
-    return Item(declared, positive(weight, name="weight"), target, share)
+    target = None if within is None else read_amount(within, name="within")
+    share = None if relative is None else read_amount(relative, name="relative")
+    return Item(declared, read_amount(weight, name="weight"), target, share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,11 @@ KINDS = {
 MARGINS = Fraction(1, 20)
 """The share of a synthetic table's spend that buys margins, unless it is said."""
 
+MOST_AMOUNT = 10**30
+"""No price, weight or target is above this, or below one part in so many."""
+MOST_WHOLE = 2**53
+"""No whole number is above this: beyond it, doubles have gaps."""
+
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _NEEDS = {
     "ranges": ("by", 1, 1),
@@ -195,12 +200,12 @@ def _name(name: object) -> str:
 
 
 def _kind(kind: object) -> str:
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise _make_refusal(
             f"there is no kind of release {quote_value(kind)}.",
             f"use one of {', '.join(KINDS)}.",
         )
-    return str(kind)
+    return kind
 
 
 def _source(source: object) -> str:
@@ -210,8 +215,11 @@ def _source(source: object) -> str:
 
 
 def _as_it_is(key: str, value: Any) -> Any:
-    if type(value) is not int:
-        raise _make_refusal(f"{key} cannot be {quote_value(value)}.", "write a whole number.")
+    if type(value) is not int or abs(value) > MOST_WHOLE:
+        raise _make_refusal(
+            f"{key} cannot be {quote_value(value)}.",
+            f"write a whole number, up to {MOST_WHOLE}.",
+        )
     return value
 
 
@@ -242,12 +250,26 @@ def _pairs(key: str, value: Any) -> tuple[tuple[str, Any], ...]:
     if not isinstance(value, Mapping):
         raise _make_refusal(f"{key} gives a number to each of some names.", f"write {key} = {{…}}.")
     if key == "interest":
-        return tuple((str(name), positive(one, name=key)) for name, one in value.items())
+        return tuple((str(name), read_amount(one, name=key)) for name, one in value.items())
     return tuple((str(name), _as_it_is(key, one)) for name, one in value.items())
 
 
+def read_amount(value: Exact, *, name: str) -> Fraction:
+    """A price, a weight or a target, of a size that plans can weigh in doubles.
+
+    >>> read_amount("0.5", name="epsilon")
+    Fraction(1, 2)
+    """
+    amount = positive(value, name=name)
+    if not Fraction(1, MOST_AMOUNT) <= amount <= MOST_AMOUNT:
+        raise _make_refusal(
+            f"{name} cannot be {quote_value(value)}.", f"write a number such as {name} = 0.5."
+        )
+    return amount
+
+
 def _amount(key: str, value: Exact) -> Fraction:
-    return positive(value, name=key)
+    return read_amount(value, name=key)
 
 
 def _share(key: str, value: Exact) -> Fraction:
@@ -286,4 +308,4 @@ def _make_refusal(what: str, fix: str) -> InvalidParameter:
     )
 
 
-__all__ = ["KINDS", "Declared"]
+__all__ = ["KINDS", "Declared", "read_amount"]

@@ -18,6 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.errors import InvalidParameter
 from discreet.mechanisms.postprocess import simplex
 from discreet.publication.bins import Binning, add_up, make_binning
 from discreet.publication.denoise import LEAST_LEVELS, denoise, looks_ordered
@@ -39,6 +40,8 @@ from discreet.publication.spend import Spend, deviation
 from discreet.publication.stream import PublicStream
 from discreet.publication.tree import JunctionTree, Limits, eliminate
 
+MOST_VALUES = 4 * 10**8
+"""Rows times columns of a table that is made."""
 _MOST_BINS = 64
 _LEAST_BINS = 4
 _ROWS_A_CELL = 16  # deviations of a count that an even cell of a pair's finest table should hold
@@ -141,13 +144,10 @@ def synthesize(
     released = measure_histograms(measurer, listed, first)
     ordered = find_orders(listed, released)
     histograms = clean_histograms(ordered, released)
+    count = _whole_rows(histograms)
     if not pairs:
-        rows = refine(
-            np.zeros((_whole_rows(histograms), 1), dtype=np.int64),
-            [np.zeros(listed[0].size, dtype=np.int64)],
-            histograms.values,
-            stream,
-        )
+        flat = [np.zeros(listed[0].size, dtype=np.int64)]
+        rows = refine(np.zeros((count, 1), dtype=np.int64), flat, histograms.values, stream)
         return Synthesis(listed, rows, None, {}, released, histograms)
     binnings = make_binnings(ordered, histograms, spend)
     distances = measure_distances(measurer, binnings, pairs, histograms.rows, second)
@@ -164,7 +164,7 @@ def synthesize(
     tables = measure_pairs(measurer, binnings, chosen, third)
     looks = wanted.looks_for(histograms.rows, spend)
     fitted, maps = fit_law(binnings, chosen, tables, histograms, looks=looks, prior=wanted.prior)
-    bins = sample_bins(fitted, _whole_rows(histograms), stream)
+    bins = sample_bins(fitted, count, stream)
     turns = {
         place: lean(fitted, bins, place, _bins_in_order(column, maps[place]), stream)
         for place, column in enumerate(ordered)
@@ -434,4 +434,40 @@ def _sharpness(spend: Spend) -> float:
 
 
 def _whole_rows(histograms: Histograms) -> int:
-    return max(round(histograms.rows), 1)
+    """How many rows are made; a released number, which a forger or the noise may make huge."""
+    rows = max(round(histograms.rows), 1)
+    check_size(rows, len(histograms.values))
+    return rows
+
+
+def check_size(rows: int, columns: int) -> None:
+    """Refuse to make more rows than there is room for."""
+    if rows * columns > MOST_VALUES:
+        raise InvalidParameter(
+            "P2",
+            f"about {rows:,} rows of {columns} columns would be made; at most {MOST_VALUES:,} "
+            "values are.",
+            why="rows are made in memory, and whoever checks a release makes them again.",
+            fix="release marginals, or fewer columns; with rows = ..., about how many there are, "
+            "this is said before anything is paid.",
+        )
+
+
+def predict_rows_deviation(
+    columns: Sequence[Column], spend: Spend, *, settings: Settings | None = None
+) -> float:
+    """How far off the number of rows will usually be, from public knowledge alone.
+
+    ``spend`` is the price of all stages of a table of ``columns``, divided as ``settings`` say.
+
+    >>> people = [Column("age", 90, ordered=True), Column("sex", 2)]
+    >>> round(predict_rows_deviation(people, Spend.pure(1)), 1)
+    33.0
+    """
+    listed = check_columns(columns)
+    first = spend
+    if len(listed) > 1:
+        first = spend.divide((settings or Settings()).shares(spend.gaussian))[0]
+    parts = _divide_histograms(listed, first)
+    each = [column.size / part.sharpness**2 for column, part in zip(listed, parts, strict=True)]
+    return math.sqrt(1 / sum(1 / one for one in each))
