@@ -9,9 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
+from discreet.curate import releases
 from discreet.curate import session as sessions
 from discreet.engine.duckdb import DuckDBEngine
 from discreet.errors import BudgetRefusal, InvalidParameter, QuestionRefusal, Refusal
@@ -52,6 +57,8 @@ note = "text"
 """
 BUDGET = "[budget]\nepsilon = 40\ndelta = 1e-6\n"
 SMALL = {"columns": ["city", "sick"], "epsilon": 4, "delta": "1e-9"}
+CITY: dict[str, Any] = {"kind": "marginals", "ways": 1, "columns": ["city"], "epsilon": 1}
+SICK = {**CITY, "columns": ["sick"]}
 STAGES = ("histograms", "distances", "pair tables", "certified margins", "typical margins")
 
 
@@ -351,6 +358,56 @@ def test_a_release_that_is_there_is_free_and_its_name_is_taken(home):
         with pytest.raises(InvalidParameter, match="table of the schema"):
             curator.make_release("visits", of="visits", **SMALL)
         assert curator.spent == spent
+
+
+@pytest.mark.parametrize("other", [CITY, SICK], ids=["the same", "another"])
+def test_two_who_ask_for_one_name_at_once_are_not_both_charged(home, monkeypatch, other):
+    """One waits for the other, and finds what was made."""
+    both = threading.Barrier(2)
+
+    def make_slowly(*given, **settings):
+        with suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.5)
+        return product.make_product(*given, **settings)
+
+    def make(curator, columns):
+        try:
+            return curator.make_release("small", of="visits", **columns)
+        except InvalidParameter as refused:
+            return refused.what
+
+    monkeypatch.setattr(releases, "make_product", make_slowly)
+    with discreet.open(home) as curator:
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda columns: make(curator, columns), [CITY, other]))
+        assert curator.spent.epsilon == 1
+        told = curator.ask("SELECT COUNT(*) AS n FROM small")
+        made = [one for one in found if not isinstance(one, str)]
+        assert len(made) == (2 if other is CITY else 1), found
+        assert all(one.ask("SELECT COUNT(*) AS n FROM small").rows == told.rows for one in made)
+    assert all(check.holds for check in verify_folder(home / "releases" / "small"))
+    assert [one.name for one in (home / "releases").iterdir()] == ["small"]
+
+
+@pytest.mark.parametrize("other", [CITY, SICK], ids=["the same", "another"])
+def test_whoever_comes_late_tells_what_is_there(home, monkeypatch, other):
+    """Of two processes that charge for one name at once, one finds the other's folder."""
+    with discreet.open(home) as slow, discreet.open(home) as quick:
+
+        def make_late(*given, **settings):
+            monkeypatch.setattr(releases, "make_product", product.make_product)
+            quick.make_release("small", of="visits", **other)
+            return product.make_product(*given, **settings)
+
+        monkeypatch.setattr(releases, "make_product", make_late)
+        if other is CITY:
+            slow.make_release("small", of="visits", **CITY)
+        else:
+            with pytest.raises(InvalidParameter, match="declared otherwise"):
+                slow.make_release("small", of="visits", **CITY)
+        asked = "SELECT COUNT(*) AS n FROM small"
+        assert slow.ask(asked).rows == quick.ask(asked).rows
+    assert all(check.holds for check in verify_folder(home / "releases" / "small"))
 
 
 CHILD = """

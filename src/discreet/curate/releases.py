@@ -8,8 +8,9 @@ there.  What is made of the stages is a function of them, so the folder can be w
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ class Releases:
         self._known: dict[str, Synopsis] = {}
         self._written: dict[str, int] = {}
         self._counters: dict[str, Counted] = {}
+        self._guard = threading.Lock()
+        self._busy: dict[str, threading.Lock] = {}
         if folder is not None:
             with suppress(OSError):  # what may not be written is asked as it is
                 settle_all(folder)
@@ -145,6 +148,12 @@ class Releases:
 
         ``listed`` are their declarations; ``analyst`` and ``draw`` are those of :meth:`make`.
         """
+        with self._alone_with([declared.name for declared in listed]):
+            return self._make_all(listed, analyst, draw)
+
+    def _make_all(
+        self, listed: Sequence[Declared], analyst: str, draw: Draw | None
+    ) -> list[Synopsis]:
         account = self._curator.account
         try:
             prepared = [self._prepare_new(declared) for declared in listed]
@@ -195,8 +204,13 @@ class Releases:
         its ``number`` a step that was published is only told again.  ``analyst`` and ``draw`` are
         those of :meth:`make`.
         """
-        found = self.find(name)
-        declared = found.made.declared
+        with self._alone_with([name]):
+            return self._step(self.find(name), number, analyst, draw)
+
+    def _step(
+        self, found: Synopsis, number: int | None, analyst: str, draw: Draw | None
+    ) -> Synopsis:
+        name, declared = found.name, found.made.declared
         if declared.kind != "counter":
             raise InvalidParameter(
                 "P4",
@@ -232,6 +246,16 @@ class Releases:
             )
         return self._draw(prepared, receipts, steps=done + 1, draw=draw)
 
+    @contextmanager
+    def _alone_with(self, names: Sequence[str]) -> Iterator[None]:
+        """Whoever comes with the same name waits, and finds what was made: paid and drawn once."""
+        with self._guard:
+            locks = [self._busy.setdefault(name, threading.Lock()) for name in sorted({*names})]
+        with ExitStack() as held:
+            for lock in locks:  # in order of their names, so that no two wait for each other
+                held.enter_context(lock)
+            yield
+
     def _prepare_new(self, declared: Declared) -> Prepared | Synopsis:
         prepared = self.prepare(declared)
         if declared.name in self.names():
@@ -248,7 +272,7 @@ class Releases:
         draw: Draw | None = None,
     ) -> Synopsis:
         declared = prepared.declared
-        counts = declared.kind == "counter"
+        counts, stepping = declared.kind == "counter", steps > 0
         if counts and not steps:
             steps = sum(isinstance(receipt, Stored) for receipt in receipts)
         drawing = Drawing(self._curator, prepared, receipts, steps if counts else None, draw)
@@ -259,9 +283,14 @@ class Releases:
         charges = tuple(receipt.id for receipt in receipts)
         made = Made(declared, prepared.levels, prepared.promise, prepared.stages, charges, product)
         if self._folder is not None:
-            write_folder(made, self._folder / declared.name, anew=counts)
+            write_folder(made, self._folder / declared.name, anew=stepping)
+            if not stepping and self._read_charges(declared.name) != charges:
+                return self._same(prepared)  # another process was quicker
         self._known[declared.name] = Synopsis(made)
         return self._known[declared.name]
+
+    def _read_charges(self, name: str) -> tuple[int, ...]:
+        return tuple(stage["charge"] for stage in self.certificate(name)["stages"])
 
     def _load_counted(self, prepared: Prepared) -> Counted:
         """What the steps of this counter counted."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import InvalidParameter
+from discreet.noise.entropy import random_bytes
 
 SUMS = "SHA256SUMS"
 _WAITING = ".next"
@@ -23,10 +24,9 @@ def place_folder(folder: Path, write: Callable[[Path], None], *, anew: bool = Fa
 
     ``anew`` takes the place of an earlier one.
     """
-    partial = folder.parent / f".{folder.name}.{os.getpid()}.partial"
+    partial = folder.parent / f".{random_bytes(8).hex()}.partial"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         write(partial)
         write_sums(partial)
@@ -40,17 +40,17 @@ def place_folder(folder: Path, write: Callable[[Path], None], *, anew: bool = Fa
             partial.rename(folder)
         except OSError:
             if not (folder / SUMS).exists():
-                raise
-            shutil.rmtree(partial)  # another process was quicker, with the same numbers
+                raise  # otherwise another was quicker
         _sync_folder(folder.parent)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
         raise InvalidParameter(
             "P9",
             f"{folder} cannot be written: {error.strerror or 'the disk said no'}.",
             why="the release is paid for and kept in the ledger; nothing of it is lost.",
             fix="make room, and make the release again: it costs nothing more.",
         ) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)  # what did not come to its place
     return folder
 
 
