@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import io
 import json
+import random
 import re
+import tracemalloc
+import zipfile
+from contextlib import suppress
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +29,7 @@ from discreet.curate.releases import Releases
 from discreet.curate.remote_releases import RemoteReleases
 from discreet.errors import DataRefusal, InvalidParameter, QuestionRefusal, Refusal, SchemaRefusal
 from discreet.ledger.account import Account
-from discreet.publication import Declared, read_agenda
+from discreet.publication import Declared, packing, placing, read_agenda
 from discreet.publication.agenda import parse_agenda
 from discreet.publication.handover import verify_handover
 from discreet.publication.packing import pack_folder, unpack_folder
@@ -215,16 +221,14 @@ def test_a_curator_without_a_session_hands_over_too(tmp_path):
 
 
 def test_what_was_changed_on_the_way_is_no_folder(home, tmp_path):
-    import io
-    import zipfile
-
     with discreet.open(home) as clinic:
         clinic.make_release("cities", **CITIES)
         content = pack_folder(clinic.releases.folder_of("cities"))
 
-    def change(edit: Any) -> bytes:
+    def change(edit: Any, as_packed: int = zipfile.ZIP_DEFLATED) -> bytes:
         sink = io.BytesIO()
-        with zipfile.ZipFile(io.BytesIO(content)) as packed, zipfile.ZipFile(sink, "w") as other:
+        written = zipfile.ZipFile(sink, "w", as_packed)
+        with zipfile.ZipFile(io.BytesIO(content)) as packed, written as other:
             files = {name: packed.read(name) for name in packed.namelist()}
             edit(files)
             for name, held in files.items():
@@ -246,12 +250,51 @@ def test_what_was_changed_on_the_way_is_no_folder(home, tmp_path):
         "alone": change(move("card.md")),
         "backslash": change(move("cities/..\\card.md")),
         "no sums": change(lambda files: files.pop("cities/SHA256SUMS")),
+        "deep": change(move("cities/" + "a/" * 2000 + "card.md")),
+        "two lines": change(move("cities/card\n.md")),
+        "other packing": change(lambda files: None, zipfile.ZIP_LZMA),
     }
     for what, sent in wrong.items():
         with pytest.raises(DataRefusal, match="D2: "):
             unpack_folder(sent, tmp_path / "in" / "cities")
         assert not (tmp_path / "in").exists(), what
     assert unpack_folder(change(lambda files: None), tmp_path / "in" / "cities").is_dir()
+
+
+def test_a_packed_folder_that_says_it_is_huge_is_not_unpacked(tmp_path, monkeypatch):
+    """A thousand times what came: neither kept in memory nor, where it is too much, written."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").write_bytes(bytes(10**7))
+    placing.write_sums(tmp_path / "out")
+    content = packing.pack_folder(tmp_path / "out")
+    assert len(content) < 10**5
+    monkeypatch.setattr(packing, "MOST_BYTES", 10**7)
+    with pytest.raises(DataRefusal, match="at most 10,000,000 are unpacked"):
+        unpack_folder(content, tmp_path / "in" / "out")
+    assert not (tmp_path / "in").exists()
+    monkeypatch.setattr(packing, "MOST_BYTES", 10**8)
+    tracemalloc.start()
+    try:
+        unpack_folder(content, tmp_path / "in" / "out")
+        assert tracemalloc.get_traced_memory()[1] < 5 * 10**6
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "in" / "out" / "a").stat().st_size == 10**7
+
+
+@pytest.mark.parametrize("packing_as", [0, 8, 12, 14], ids=["stored", "deflated", "bz2", "lzma"])
+def test_a_packed_folder_that_was_damaged_is_refused_and_nothing_else(tmp_path, packing_as):
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", packing_as) as packed:
+        packed.writestr("out/a", bytes(range(256)))
+        packed.writestr("out/SHA256SUMS", f"{hashlib.sha256(bytes(range(256))).hexdigest()}  a\n")
+    whole, draw = sink.getvalue(), random.Random(7)
+    for place in (*range(len(whole)), None):
+        damaged = bytearray(whole[: draw.randrange(len(whole))] if place is None else whole)
+        if place is not None:
+            damaged[place] ^= 1 << draw.randrange(8)
+        with suppress(DataRefusal, InvalidParameter):
+            packing.unpack_folder(bytes(damaged), tmp_path / "out")
 
 
 def test_a_client_has_the_same_methods_with_the_same_parameters():
