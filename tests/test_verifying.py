@@ -25,8 +25,9 @@ import discreet
 from discreet.cli import app
 from discreet.curate import session as sessions
 from discreet.errors import Refusal
-from discreet.publication import report, verifying
+from discreet.publication import folder, report, verifying
 from discreet.publication.folder import WORDING, read_folder
+from discreet.publication.handed import TooLarge, read_parquet
 from discreet.publication.handover import verify_handover, write_handover
 from discreet.publication.placing import write_sums
 from discreet.publication.verifying import verify_folder
@@ -351,6 +352,46 @@ def test_a_text_that_is_too_long_is_not_read(given, monkeypatch):
     monkeypatch.setattr(folder, "MOST_BYTES", 10)
     with pytest.raises(Refusal, match="is not the folder of a release"):
         verify_folder(given)
+
+
+def repeat(table: pa.Table, name: str, text: str, rows: int) -> pa.Table:
+    """A table whose rows all have one text, which its file holds once."""
+    return pa.table(
+        {
+            one.name: pa.DictionaryArray.from_arrays(pa.array([0] * rows), pa.array([text]))
+            if one.name == name
+            else pa.nulls(rows, one.type)
+            for one in table.schema
+        }
+    )
+
+
+def test_a_text_that_many_rows_refer_to_is_not_written_out(given, monkeypatch):
+    """Ten megabytes in a few kilobytes; with more of both, all the memory there is."""
+    file = given / "measurements.parquet"
+    pq.write_table(repeat(pq.read_table(file), "stage", "a" * 10**4, 1000), file)
+    assert file.stat().st_size < 20_000
+    monkeypatch.setattr(folder, "MOST_BYTES", 10**6)
+    with pytest.raises(Refusal, match="its texts have 10,000,000 bytes"):
+        verify_folder(given)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["texts", "lists of texts"])
+@pytest.mark.parametrize(
+    ("rows", "letters", "says"),
+    [(1000, 10**4, "texts have 10,000,000"), (1, 3 * 10**7, "says that it holds 30,0")],
+)
+def test_what_is_said_to_be_small_is_read_only_if_it_is(tmp_path, inside, rows, letters, says):
+    texts = pa.array(["a" * letters], pa.string()).take(pa.array([0] * rows))
+    if inside:
+        texts = pa.ListArray.from_arrays(pa.array([0, rows], pa.int32()), texts)
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", compression="zstd")
+    with pytest.raises(TooLarge, match=says):
+        read_parquet(tmp_path / "a.parquet", most_values=rows, most_bytes=10**6)
+    with pytest.raises(TooLarge, match="numbers"):
+        read_parquet(tmp_path / "a.parquet", most_values=0, most_bytes=10**6)
+    held = read_parquet(tmp_path / "a.parquet", most_values=rows, most_bytes=10**9)
+    assert held.to_pylist() == [{"text": one} for one in texts.to_pylist()]
 
 
 def test_a_publication_has_nothing_beside_its_releases_and_its_page_says_what_they_say(

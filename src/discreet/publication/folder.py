@@ -27,6 +27,7 @@ from discreet.publication.draws import (
     noise_parameter,
     shape_of,
 )
+from discreet.publication.handed import TooLarge, read_parquet
 from discreet.publication.legend import KEY, write_legend
 from discreet.publication.measure import Measurement, Query
 from discreet.publication.outline import Outline
@@ -351,18 +352,14 @@ def read_declared(said: Mapping[str, Any]) -> Declared:
 
 
 def read_lines(folder: Path) -> list[dict[str, Any]]:
-    """The draws; a small file may say that it holds more numbers than there is room for."""
-    import pyarrow.parquet as pq
-
+    """The draws; a small file may say that it holds more than there is room for."""
     if not is_plain(folder / MEASUREMENTS):
         raise FileNotFoundError(folder / MEASUREMENTS)
-    with pq.ParquetFile(folder / MEASUREMENTS) as file:
-        told = file.metadata
-        groups = [told.row_group(place) for place in range(told.num_row_groups)]
-        numbers = sum(g.column(c).num_values for g in groups for c in range(g.num_columns))
-        if numbers > _MOST_NUMBERS:
-            raise _damaged_refusal(f"it says that it holds {numbers:,} numbers.")
-        lines: list[dict[str, Any]] = file.read().to_pylist()
+    try:
+        held = read_parquet(folder / MEASUREMENTS, most_values=_MOST_NUMBERS, most_bytes=MOST_BYTES)
+    except TooLarge as error:
+        raise _damaged_refusal(str(error)) from None
+    lines: list[dict[str, Any]] = held.to_pylist()
     return lines
 
 

@@ -35,6 +35,7 @@ from discreet.publication.folder import (
     read_lines,
     trusting_nothing,
 )
+from discreet.publication.handed import TooLarge, read_parquet
 from discreet.publication.legend import write_legend
 from discreet.publication.outline import outline
 from discreet.publication.placing import SUMS, find_changes, is_plain, list_entries
@@ -220,12 +221,11 @@ def _were(count: int) -> str:
 
 def _is_same_parquet(file: Path, table: Any) -> bool:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
+    most = {"most_values": table.num_rows * table.num_columns, "most_bytes": table.nbytes}
     try:
-        with pq.ParquetFile(file) as held:
-            return bool(held.metadata.num_rows == table.num_rows and held.read().equals(table))
-    except (OSError, pa.ArrowException):
+        return bool(read_parquet(file, **most).equals(table))
+    except (OSError, TooLarge, pa.ArrowException):
         return False
 
 
