@@ -266,9 +266,12 @@ def test_a_publication_hides_no_release_and_is_none_outside_its_folder(home, tmp
     write_sums(given)
     wrong = [one.what for one in verify_handover(given) if not one.holds]
     assert wrong == ["list of releases", "index.html"]
-    (given / "publication.json").write_text(json.dumps({**said, "releases": [".."]}))
-    with pytest.raises(DataRefusal, match="D2: "):
-        verify_handover(given)
+    odd = [[".."], ["ages"] * 1000, "ages", {"ages": 1}, [["ages"]], [{}], None]
+    texts = [json.dumps({**said, "releases": names}) for names in odd]
+    for text in (*texts, "[" * 10**5, "7", "[]", ""):
+        (given / "publication.json").write_text(text)
+        with pytest.raises(DataRefusal, match="D2: "):
+            verify_handover(given)
 
 
 def test_a_publication_that_waits_for_its_place_takes_it_and_nothing_else_does(tmp_path):

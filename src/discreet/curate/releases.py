@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from discreet.curate.counting import Counted
 from discreet.curate.preparing import PlannedRelease, Prepared, prepare_release
@@ -45,7 +46,7 @@ class Releases:
         self._written: dict[str, int] = {}
         self._counters: dict[str, Counted] = {}
         self._guard = threading.Lock()
-        self._busy: dict[str, threading.Lock] = {}
+        self._busy: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         if folder is not None:
             with suppress(OSError):  # what may not be written is asked as it is
                 settle_all(folder)

@@ -148,10 +148,11 @@ def _read_index(folder: Path) -> Mapping[str, Any]:
         names = said["releases"]
         known = said["format"] == FORMAT and said["version"] == 1
         plain = all(isinstance(name, str) and Path(name).parts == (name,) for name in names)
-        if known and plain and ".." not in names and isinstance(said["loss"], dict):
+        once = isinstance(names, list) and len(set(names)) == len(names)  # each is read again
+        if known and plain and once and ".." not in names and isinstance(said["loss"], dict):
             found: Mapping[str, Any] = said
             return found
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         pass
     raise DataRefusal(
         "D2",
