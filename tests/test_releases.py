@@ -779,9 +779,81 @@ def test_a_release_asked_for_what_it_does_not_hold_says_so(home):
     with pytest.raises(QuestionRefusal, match="no table"):
         synopsis.ask("SELECT city, COUNT(*) FROM pairs WHERE sick GROUP BY city")
     with pytest.raises(QuestionRefusal, match="asks for more"):
+        synopsis.ask("SELECT MAX(city) FROM pairs")
+    with pytest.raises(QuestionRefusal, match="there is no column 'age' in 'pairs'"):
         synopsis.ask("SELECT AVG(age) FROM pairs")
     with pytest.raises(QuestionRefusal):
         synopsis.ask("SELECT * FROM read_csv('/etc/passwd'), pairs")
+
+
+@pytest.fixture(scope="module")
+def asked(made_once: Path) -> Any:
+    """A release of rows and one of counts, with the same columns."""
+    with discreet.open(made_once.parent.parent) as curator:
+        pairs = {**SMALL, "kind": "marginals"}
+        yield curator.releases.find("small"), curator.make_release("pairs", of="visits", **pairs)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT COUNT(*) AS n FROM {} TABLESAMPLE 10%",
+        "SELECT COUNT(*) AS n FROM {} USING SAMPLE 5",
+        "SELECT COUNT(*) AS n FROM {} AS m(sick, city) WHERE sick = 'Cork'",
+        "SELECT COUNT(*) AS n FROM {} AS m(a, city) WHERE city = 3",
+        "SELECT COUNT(*) AS n FROM {} WHERE _cell < 3",
+        "SELECT city, _cell, COUNT(*) AS n FROM {} GROUP BY ALL",
+        "SELECT COUNT(*) AS n FROM {} m WHERE m IS NOT NULL",
+        "SELECT COUNT(*) AS n FROM {} FOR UPDATE",
+        "SELECT COUNT(*) AS n FROM {} AT (VERSION => 3)",
+    ],
+)
+def test_a_release_is_asked_as_it_is_and_never_a_part_that_chance_chooses(asked, question):
+    for synopsis in asked:
+        with pytest.raises(QuestionRefusal, match="Q47: "):
+            synopsis.ask(question.format(synopsis.name))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT COUNT(*) AS n FROM {0} WHERE EXISTS (SELECT 1 FROM {0} b WHERE b.city = 'Cork')",
+        "SELECT COUNT(*) AS n FROM {0} WHERE city IN (SELECT city FROM {0} WHERE sick)",
+        "SELECT COUNT(*) AS n FROM {0} PIVOT (COUNT(*) FOR sick IN (true, false))",
+    ],
+)
+def test_no_margin_is_promised_where_rows_decide_which_rows_are_counted(asked, question):
+    rows, counts = asked
+    assert not rows.ask(question.format("small")).margins
+    with pytest.raises(QuestionRefusal, match="asks for more"):
+        counts.ask(question.format("pairs"))
+
+
+@pytest.mark.parametrize(
+    ("question", "as_well"),
+    [
+        ("SELECT CITY, COUNT(*) AS n FROM {} WHERE Sick GROUP BY City", None),
+        ("SELECT city AS c, COUNT(*) AS n FROM {} WHERE sick GROUP BY c", None),
+        ("SELECT COUNT(*) AS n, city FROM {} WHERE sick GROUP BY 2", None),
+        ("SELECT city, COUNT(*) AS n FROM {} WHERE sick GROUP BY 1 ORDER BY n DESC", True),
+        ("SELECT COUNT(*) AS n, city FROM {} WHERE sick GROUP BY city ORDER BY 1", False),
+        ("SELECT city, COUNT(*) FROM {} WHERE sick GROUP BY city ORDER BY COUNT(*)", False),
+    ],
+)
+def test_names_places_and_orders_are_those_of_sql(asked, question, as_well):
+    """Each group has its number and its margin, whatever it is called and wherever it stands."""
+    plain = "SELECT city, COUNT(*) AS n FROM {} WHERE sick GROUP BY city"
+    for synopsis in asked:
+        told, usual = (synopsis.ask(one.format(synopsis.name)) for one in (question, plain))
+        (listed,), (known,) = told.margins.values(), usual.margins.values()
+        found = {frozenset((*row, one.within)) for row, one in zip(told.rows, listed, strict=True)}
+        pairs = zip(usual.rows, known, strict=True)
+        assert found == {frozenset((*row, one.within)) for row, one in pairs}
+        numbers = [next(n for n in row if isinstance(n, int | float)) for row in told.rows]
+        if as_well is not None:
+            assert numbers == sorted(numbers, reverse=as_well)
+    with pytest.raises(QuestionRefusal, match="order of its counts alone"):
+        asked[1].ask("SELECT city, COUNT(*) AS n FROM pairs GROUP BY city ORDER BY n, city")
 
 
 @pytest.mark.parametrize("epsilon", ["2", "1", "1/3", "0.7"])

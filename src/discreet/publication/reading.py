@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -21,6 +22,7 @@ _BEYOND = (
     exp.Distinct,
     exp.Window,
     exp.SetOperation,
+    exp.Pivot,
 )
 
 
@@ -64,14 +66,16 @@ class Reading:
         ]
         counts = [name for name, node in outputs if _is_count(node)]
         numbers = [name for name, node in outputs if not _is_count(node) and node.find(exp.AggFunc)]
-        used = {one.name for one in tree.find_all(exp.Column)}
-        plain = not any(tree.find(kind) for kind in _BEYOND)
+        plain = not any(tree.find(kind) for kind in _BEYOND) and _is_alone(tree)
+        used = {one.name.lower() for one in tree.find_all(exp.Column)}  # as the engine reads names
+        if plain:
+            _refuse_unknown(used, tree, table, known)
         return cls(
             sql,
             tree,
             tuple(name for name, _ in outputs),
-            tuple(name for name in known if name in used),
-            tuple(counts) if plain and used <= set(known) else (),
+            tuple(name for name in known if name.lower() in used),
+            tuple(counts) if plain else (),
             tuple(numbers if plain else [*counts, *numbers]),
             plain and len(counts) == 1 and not numbers and not _has_totals(tree),
         )
@@ -92,12 +96,43 @@ class Reading:
         return self._put_in_order(self.tree.copy()).sql("duckdb")
 
     def cells_sql(self, cell: str) -> str:
-        """The same question with a list of cells in the place of a count, last."""
-        tree = self._put_in_order(self.tree.copy())
-        kept = [one for one in tree.expressions if not _is_count(one.unalias())]
-        cells = exp.alias_(exp.func("LIST", exp.column(cell)), cell)
-        tree.set("expressions", [*kept, cells])
+        """The same question with a list of cells in the place of a count."""
+        tree = self.tree.copy()
+        if self._order_of_counts():
+            tree.set("order", None)  # nobody knows it yet
+        tree = self._put_in_order(tree)
+        for one in tree.expressions:
+            if _is_count(one.unalias()):
+                one.set("this", exp.func("LIST", exp.column(cell)))
         return tree.sql("duckdb")
+
+    def sort_counts(self, rows: Sequence[Any], count: Callable[[Any], float]) -> list[Any]:
+        """Rows that were asked for in the order of their counts, in it; others as they are."""
+        terms = self._order_of_counts()
+        if not terms:
+            return list(rows)
+        direct = isinstance(terms[0].this, exp.Column | exp.Literal) or _is_count(terms[0].this)
+        if len(self.tree.args["order"].expressions) > 1 or not direct:
+            raise _make_refusal(
+                "a release of counts is put in the order of its counts alone, or of its columns.",
+                "write ORDER BY n DESC, where n is the count.",
+            )
+        return sorted(rows, key=count, reverse=bool(terms[0].args.get("desc")))
+
+    def _order_of_counts(self) -> list[exp.Ordered]:
+        """What the counts decide of the order."""
+        order = self.tree.args.get("order")
+        return [] if order is None else [one for one in order.expressions if self._has_count(one)]
+
+    def _has_count(self, term: exp.Expr) -> bool:
+        named = {name.lower() for name in self.counts}
+        places = {str(place) for place, name in enumerate(self.names, 1) if name in self.counts}
+        return any(
+            (isinstance(one, exp.Column) and one.name.lower() in named)
+            or (one.parent is term and isinstance(one, exp.Literal) and one.name in places)
+            or isinstance(one, exp.Count)
+            for one in term.walk()
+        )
 
     def _put_in_order(self, tree: exp.Select) -> exp.Select:
         group = tree.args.get("group")
@@ -176,12 +211,50 @@ def _check(node: exp.Expr) -> None:
                 f"use one of {', '.join(sorted(name.upper() for name in FUNCTIONS))}.",
             )
     made = isinstance(node, exp.Table) and (
-        not isinstance(node.this, exp.Identifier) or node.db or node.catalog
+        not isinstance(node.this, exp.Identifier) or not _has_only(node, _OF_TABLE)
     )
+    if isinstance(node, exp.TableAlias) and node.columns:
+        raise _make_refusal(
+            "the columns of the release are given other names.",
+            "call them what they are called, and give outputs names: SELECT city AS town.",
+        )
+    if isinstance(node, exp.Select) and not _has_only(node, _OF_SELECT):
+        raise _make_refusal(
+            "the question samples the release, or does more than a SELECT about it.",
+            "leave out all but WHERE, GROUP BY, HAVING, ORDER BY and LIMIT.",
+        )
     if made or isinstance(node, _NOWHERE):
         raise _make_refusal(
             "the question reads something else than the release.",
             "name the release after FROM, and nothing else.",
+        )
+
+
+_OF_TABLE = {"this", "alias", "joins", "pivots"}
+_OF_SELECT = {
+    *("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"),
+    *("distinct", "qualify", "windows", "with_", "pivots"),
+}
+
+
+def _has_only(node: exp.Expr, parts: set[str]) -> bool:
+    """Whether a part of the question has none but these parts, as far as they say anything."""
+    return not {name for name, part in node.args.items() if part} - parts
+
+
+def _is_alone(tree: exp.Select) -> bool:
+    """Whether it is one SELECT, with none inside, and says of all rows what it says of one."""
+    return sum(1 for _ in tree.find_all(exp.Select)) == 1
+
+
+def _refuse_unknown(used: set[str], tree: exp.Select, table: str, known: Sequence[str]) -> None:
+    """Every column is one of the release's, or an output by its name."""
+    named = {one.alias.lower() for one in tree.expressions}
+    odd = sorted(used - {name.lower() for name in known} - named)
+    if odd:
+        raise _make_refusal(
+            f"there is no column {odd[0]!r} in {table!r}.",
+            f"use the columns {', '.join(known)}.",
         )
 
 

@@ -106,8 +106,10 @@ class Synopsis:
         table = self._find_covering(places)
         grouped = self._cells_by_group(reading, table)
         margins, rows = [], []
-        for keys, weights in grouped:
-            value = float((weights * table.values).sum())
+        counted = [
+            (float((weights * table.values).sum()), keys, weights) for keys, weights in grouped
+        ]
+        for value, keys, weights in reading.sort_counts(counted, lambda one: one[0]):
             shown: Any = round(value) if table.noisy is not None else value
             rows.append(tuple(shown if key is _COUNT else key for key in keys))
             margins.append(Margin(Promise.EXACT, table.margin(weights, beta)))
@@ -130,14 +132,13 @@ class Synopsis:
     def _cells_by_group(
         self, reading: Reading, table: Estimates
     ) -> list[tuple[tuple[Any, ...], Any]]:
-        grouped = self._group(reading, table)
         found = []
-        for *keys, cells in grouped:
+        place = reading.names.index(reading.counts[0])
+        for row in self._group(reading, table):
             weights = np.zeros(table.values.size)
-            weights[np.array(cells or [], dtype=np.int64)] = 1.0
-            rest = iter(keys)
-            row = tuple(_COUNT if name in reading.counts else next(rest) for name in reading.names)
-            found.append((row, weights.reshape(table.values.shape)))
+            weights[np.array(row[place] or [], dtype=np.int64)] = 1.0
+            keys = (*row[:place], _COUNT, *row[place + 1 :])
+            found.append((keys, weights.reshape(table.values.shape)))
         return found
 
     def _group(self, reading: Reading, table: Estimates) -> list[tuple[Any, ...]]:
