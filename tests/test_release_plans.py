@@ -334,7 +334,7 @@ def test_what_nobody_could_read_is_refused_before_it_is_paid_for():
         declare(220, 2, kind="marginals", ways=4)
     with pytest.raises(InvalidParameter, match="up to 124,800,000 numbers"):
         declare(40, 400, kind="marginals", ways=2)
-    with pytest.raises(InvalidParameter, match="up to 131,189,760 numbers"):
+    with pytest.raises(InvalidParameter, match="up to 150,359,040 numbers"):
         declare(40, 400, kind="synthetic")
     with pytest.raises(InvalidParameter, match="up to 16,375,808,000 numbers"):
         declare(2000, 400, kind="synthetic", margins=0)

@@ -165,7 +165,8 @@ def _outline_synthetic(
     declared: Declared, columns: Sequence[Column], spend: Spend, settings: Settings
 ) -> list[Outline]:
     parts = divide_spend(declared, columns, spend)
-    _refuse_long(_count_pairs(columns, certified=len(parts) > 1))
+    bins = settings.most_bins(len(columns))
+    _refuse_long(_count_pairs(columns, bins, certified=len(parts) > 1))
     stages = outline_stages(columns, parts[0], settings=settings)
     shares = [parts[0]] if len(stages) == 1 else parts[0].divide(settings.shares(parts[0].gaussian))
     found = [
@@ -187,10 +188,10 @@ def _outline_synthetic(
     return found
 
 
-def _count_pairs(columns: Sequence[Column], *, certified: bool) -> int:
+def _count_pairs(columns: Sequence[Column], bins: int, *, certified: bool) -> int:
     """How many numbers the draws of all pairs hold at most, with what they are compared with."""
     sizes = np.array([column.size for column in columns], dtype=np.float64)
-    total = _add_products(np.minimum(sizes, 64)) * 2
+    total = _add_products(np.minimum(sizes, bins)) * 2
     if certified:
         for place, size in enumerate(sizes):
             cells = size * sizes[place + 1 :]

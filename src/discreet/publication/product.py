@@ -66,7 +66,7 @@ from discreet.publication.typed import Placed, place_rows
 from discreet.publication.workload import answer_workload
 from discreet.question.levels import Levels
 
-PLANNER = 5
+PLANNER = 6
 """The version of the plans: what is made of released numbers must be made again for ever."""
 _SHARP = 3
 """From this plan on, margins of trees are those of all levels together, and of sums Chernoff's."""
@@ -74,10 +74,14 @@ _NEAR = 4
 """From this plan on, tails of sums are bounded by what their draws are (Lemmas 21 and 22)."""
 _EVIDENT = 5
 """From this plan on, the weight of independence in a fit is read off the tables."""
+_FINE = 6
+"""From this plan on, pairs are measured in finer bins."""
+_COARSE = Settings(bins=64, rows_a_cell=16)
 _EARLIER = {
-    **{(planner, Kind.GAUSSIAN): Settings(prior=0.02) for planner in range(1, _EVIDENT)},
-    **{(planner, Kind.LAPLACE): Settings(prior=0.01) for planner in range(2, _EVIDENT)},
-    (1, Kind.LAPLACE): Settings(histograms=0.4, distances=0.1, prior=0.02),
+    **{(planner, kind): _COARSE for planner in range(1, _FINE) for kind in Kind},
+    **{(planner, Kind.GAUSSIAN): replace(_COARSE, prior=0.02) for planner in range(1, _EVIDENT)},
+    **{(planner, Kind.LAPLACE): replace(_COARSE, prior=0.01) for planner in range(2, _EVIDENT)},
+    (1, Kind.LAPLACE): replace(_COARSE, histograms=0.4, distances=0.1, prior=0.02),
 }
 
 

@@ -42,9 +42,12 @@ from discreet.publication.tree import JunctionTree, Limits, eliminate
 
 MOST_VALUES = 4 * 10**8
 """Rows times columns of a table that is made."""
-_MOST_BINS = 64
+_MOST_BINS = 128
+_MANY_BINS = 64  # of each of very many columns: the numbers of all pairs are to be held
+_BINS_OF_ALL = 2**13
 _LEAST_BINS = 4
-_ROWS_A_CELL = 16  # deviations of a count that an even cell of a pair's finest table should hold
+_ROWS_A_CELL = 4.0  # deviations of a count that an even cell of a pair's finest table should hold
+_TELLING = 16.0  # that it should hold for a pair's coarsest table to tell anything
 _HAZY = 8500.0  # rows times sharpness up to which eighty looks are enough
 _USUAL_TABLES = 54.0  # pair tables that share the spend of the third stage, about
 
@@ -56,6 +59,10 @@ class Settings:
     ``histograms`` and ``distances`` are the first two stages' shares of the spend; unless given,
     0.33, and 0.02 with Gaussian or 0.07 with Laplace noise.
 
+    ``bins`` are of a column at most; unless given, 128, and fewer of more than 64 columns.
+    ``rows_a_cell`` is how many deviations of a count an even cell of the finest bins should hold;
+    unless given, four.
+
     ``limits`` bound the model; unless given, 250,000 cells in a clique, and more of them together
     the more columns.  ``looks`` are taken at the tree while fitting; unless given, more the less
     noise there is to overfit.  ``prior`` is the weight of independence in the fit; unless given,
@@ -64,6 +71,8 @@ class Settings:
 
     histograms: float | None = None
     distances: float | None = None
+    bins: int | None = None
+    rows_a_cell: float | None = None
     limits: Limits | None = None
     looks: int | None = None
     prior: float | None = None
@@ -73,6 +82,18 @@ class Settings:
         first = self.histograms or 0.33
         second = self.distances or (0.02 if gaussian else 0.07)
         return first, second, 1 - first - second
+
+    def most_bins(self, columns: int) -> int:
+        """How many bins each of so many ``columns`` gets at most, whatever the price."""
+        return self.bins or min(_MOST_BINS, max(_BINS_OF_ALL // columns, _MANY_BINS))
+
+    def bins_for(self, columns: int, rows: float, spend: Spend) -> int:
+        """How many bins a column gets at most: so many that a pair's cells still stand out.
+
+        ``columns`` are there, ``rows`` is about how many rows, ``spend`` the price of all stages.
+        """
+        held = rows * _sharpness(spend) / (self.rows_a_cell or _ROWS_A_CELL)
+        return int(np.clip(math.sqrt(held), _LEAST_BINS, self.most_bins(columns)))
 
     def limits_for(self, columns: int) -> Limits:
         """How large the model of so many ``columns`` may grow."""
@@ -149,7 +170,8 @@ def synthesize(
         flat = [np.zeros(listed[0].size, dtype=np.int64)]
         rows = refine(np.zeros((count, 1), dtype=np.int64), flat, histograms.values, stream)
         return Synthesis(listed, rows, None, {}, released, histograms)
-    binnings = make_binnings(ordered, histograms, spend)
+    most = wanted.bins_for(len(listed), histograms.rows, spend)
+    binnings = make_binnings(ordered, histograms, most=most)
     distances = measure_distances(measurer, binnings, pairs, histograms.rows, second)
     levels = [sorted(binning.levels) for binning in binnings]
     chosen = plan_pairs(
@@ -224,19 +246,12 @@ def clean_histograms(columns: Sequence[Column], released: Sequence[Measurement])
     return Histograms(values, noises, rows, 1 / float((1 / spreads).sum()))
 
 
-def make_binnings(columns: Sequence[Column], histograms: Histograms, spend: Spend) -> list[Binning]:
-    """Nested bins for every column; more of them the more rows stand out from the noise."""
-    most = count_bins(histograms.rows, spend)
+def make_binnings(columns: Sequence[Column], histograms: Histograms, *, most: int) -> list[Binning]:
+    """Nested bins for every column, at most so many."""
     return [
         make_binning(column, values, most=most)
         for column, values in zip(columns, histograms.values, strict=True)
     ]
-
-
-def count_bins(rows: float, spend: Spend) -> int:
-    """How many bins a column gets at most: so many that a pair's cells still stand out."""
-    wished = math.sqrt(rows * _sharpness(spend) / _ROWS_A_CELL)
-    return int(np.clip(wished, _LEAST_BINS, _MOST_BINS))
 
 
 def too_few(rows: float, spend: Spend) -> bool:
@@ -251,7 +266,7 @@ def too_few(rows: float, spend: Spend) -> bool:
     >>> too_few(1300, price), too_few(9000, price)
     (True, False)
     """
-    return rows * _sharpness(spend) < _ROWS_A_CELL * _LEAST_BINS**2
+    return rows * _sharpness(spend) < _TELLING * _LEAST_BINS**2
 
 
 @dataclass(frozen=True, slots=True)
