@@ -317,11 +317,19 @@ def test_a_lost_key_is_replaced_and_revoked(run, home):
     assert "`discreet analyst key ben`" in again[2]
     _, shown, _ = run("analyst", "key", "ben")
     lost = next(line.strip() for line in shown.splitlines() if "discreet_" in line)
+    assert "revoke" not in shown  # it is the first
+    _, said, _ = run("analyst", "key", "ben")
+    assert "until it is revoked" in said
+    assert said.splitlines()[-1].strip() == f"discreet analyst revoke {keys.key_id(lost)}"
     made = told(run("analyst", "key", "ben", "--expires", "2099-12-31", "--json"))
     assert made.keys() == {"id", "analyst", "made", "expires", "revoked", "key"}
     assert keys.key_id(made["key"]) == made["id"]
     said = ok(run("analyst", "revoke", keys.key_id(lost)))
     assert "of ben opens nothing any more" in said
+    assert keys.key_id(lost) not in run("analyst", "key", "ben")[1]
+    named = run("analyst", "revoke", "ben")
+    assert is_refusal(named, "P4")
+    assert "'ben' is an analyst and not a key" in named[2]
     with session.open(home, opened=False) as curator:
         accounts = {"clinic": curator.account}
         assert keys.identify(accounts, made["key"]).grants["clinic"].analyst == "ben"
