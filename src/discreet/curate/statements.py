@@ -117,7 +117,8 @@ class Statements:
     ) -> tuple[Answer, ...] | None:
         """What all questions were answered before, where nothing is offered; else None."""
         curator, spend = self._curator, offer.beside(statement.spend)
-        if not spend.empty or spend.fresh or statement.first:
+        offered = any(question.spend is not None for question in statement.questions)
+        if not spend.empty or spend.fresh or offered or statement.first:
             return None
         found = []
         for question in statement.questions:
