@@ -307,6 +307,12 @@ def test_a_key_is_shown_once_and_never_kept(run, home):
     assert bytes.fromhex(secret) not in kept
 
 
+def test_a_release_that_was_made_before_says_that_it_is_free(run):
+    made = ("release", "new", "all", "--of", "patients", "--kind", "marginals", "--columns", "city")
+    assert "\ncost ε = 0.1," in ok(run(*made, "--epsilon", "0.1"))
+    assert "\nmade before, free now; it cost ε = 0.1," in ok(run(*made, "--epsilon", "0.1"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "fix"),
     [

@@ -66,7 +66,7 @@ from discreet.publication.typed import Placed, place_rows
 from discreet.publication.workload import answer_workload
 from discreet.question.levels import Levels
 
-PLANNER = 5
+PLANNER = 6
 """The version of the plans: what is made of released numbers must be made again for ever."""
 _SHARP = 3
 """From this plan on, margins of trees are those of all levels together, and of sums Chernoff's."""
@@ -74,6 +74,8 @@ _NEAR = 4
 """From this plan on, tails of sums are bounded by what their draws are (Lemmas 21 and 22)."""
 _EVIDENT = 5
 """From this plan on, the weight of independence in a fit is read off the tables."""
+_ALONE = 6
+"""From this plan on, cells of one table that is measured alone have the law of their own draw."""
 _EARLIER = {
     **{(planner, Kind.GAUSSIAN): Settings(prior=0.02) for planner in range(1, _EVIDENT)},
     **{(planner, Kind.LAPLACE): Settings(prior=0.01) for planner in range(2, _EVIDENT)},
@@ -127,7 +129,7 @@ def make_product(
         product = _make_synthetic(declared, levels, spend, stages, planner)
         return _count_sets(declared, product, spend)
     if declared.kind == "marginals":
-        product = _make_marginals(declared, columns, spend, stages)
+        product = _make_marginals(declared, columns, spend, stages, planner)
     elif declared.kind in ("ranges", "prefixes"):
         product = _make_line(declared, columns, spend, stages)
     elif declared.kind == "hierarchy":
@@ -251,7 +253,7 @@ def _count_sets(declared: Declared, product: Product, spend: Spend) -> Product:
 
 
 def _make_marginals(
-    declared: Declared, columns: tuple[Column, ...], spend: Spend, stages: Stages
+    declared: Declared, columns: tuple[Column, ...], spend: Spend, stages: Stages, planner: int
 ) -> Product:
     plan = plan_sets(declared, columns, spend)
     stages.turn_to("tables")
@@ -266,6 +268,10 @@ def _make_marginals(
         )
         for one, marginal in marginals.items()
     ]
+    if planner >= _ALONE and plan.measured == plan.asked and len(released) == 1:
+        (table,), (measured,) = tables, released  # its cells are the draws, and nothing else
+        values = measured.values.reshape(table.values.shape).astype(np.float64)
+        tables = [replace(table, values=values, own=measured.query.noise)]
     return Product(columns, {"tables": released}, tables=tuple(tables))
 
 
