@@ -477,7 +477,8 @@ def _enlarge(offer: Offer, factor: Fraction) -> Offer:
 def offer_known(known: Derived) -> Choice:
     """What is known, as one of the choices."""
     stated = state_margins(known, Fraction(19, 20))
-    return Choice(NOTHING, stated, "; ".join(known.notes[: len(known.origins)]))
+    origins = (note.removesuffix(".") for note in known.notes[: len(known.origins)])
+    return Choice(NOTHING, stated, "; ".join(origins))
 
 
 def state_margins(
