@@ -74,6 +74,11 @@ def test_what_was_answered_before_needs_no_offer(tmp_path, capsys):
     code, out, _ = run("price", double, *at)
     assert code == 0
     assert "free" in out
+    code, out, _ = run("explain", double, *at)
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "free: paid for before (ε = 0.1, ρ = 0.00499584, δ = 0)",
+    )
     code, _, refused = run("ask", double.replace("patients", "patients WHERE age > 60"), *at)
     assert (code, refused[:4]) == (2, "Q43:")
 
@@ -87,3 +92,19 @@ def test_a_stranger_is_told_nothing_for_free(tmp_path):
         clinic.ask(count, epsilon="0.1")
         with pytest.raises(AccessRefusal):
             clinic.ask(f"SELECT 2 * n AS d FROM ({count}) AS a", analyst="eve")
+
+
+def test_what_is_known_is_explained_without_an_offer_and_without_a_price(tmp_path, capsys):
+    """No margin is told that nobody has offered for."""
+    run = runner(capsys)
+    home = make_session(tmp_path / "clinic")
+    count, at = "SELECT COUNT(*) AS n FROM patients", ("--session", home)
+    code, _, refused = run("explain", count, *at)
+    assert (code, refused[:4]) == (2, "Q43:")
+    assert run("ask", count, *at, "--epsilon", "0.1")[0] == 0
+    for command in ("explain", "price"):
+        code, out, _ = run(command, count, *at)
+        assert code == 0
+        assert "free" in out.splitlines()[0]
+        assert "n ± 30" in out
+        assert "± 3.0" not in out
