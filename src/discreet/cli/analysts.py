@@ -168,7 +168,7 @@ def disable(name: Name, as_json: Json = False, session: Home = HERE) -> None:
 def make_key(
     name: Name, expires: KeyExpires = None, as_json: Json = False, session: Home = HERE
 ) -> None:
-    """Make somebody one more key for the server, shown this once; the others go on."""
+    """Make somebody one more key for the server, shown this once."""
     access = import_module("discreet.ledger.keys")
     until = last_day(expires)
     with open_planner(session) as curator:
@@ -229,7 +229,7 @@ def revoke(
     as_json: Json = False,
     session: Home = HERE,
 ) -> None:
-    """Let a key open nothing any more, at once; whose it is may have others."""
+    """Let a key open nothing any more, at once."""
     access = import_module("discreet.ledger.keys")
     # Whoever has the whole key at hand may give that: its secret half goes no further.
     key_id = access.public_part(key) or key.removeprefix("discreet_")
