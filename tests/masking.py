@@ -118,6 +118,11 @@ NEARLY = {
             30,
             0,
         ),
+        r"^truth within the margin: (\d+) of (\d+)": Near(
+            "of as many pages, those whose number noise and cap together move by less than 36",
+            45,
+            0,
+        ),
         r"^readings on them: (\d+)%": Near("the sum of noisy counts", 4, 0),
     },
     "docs/cookbook/payments.md": {

@@ -307,6 +307,41 @@ def test_a_key_is_shown_once_and_never_kept(run, home):
     assert bytes.fromhex(secret) not in kept
 
 
+def test_a_release_that_was_made_before_says_that_it_is_free(run):
+    made = ("release", "new", "all", "--of", "patients", "--kind", "marginals", "--columns", "city")
+    assert "\ncost ε = 0.1," in ok(run(*made, "--epsilon", "0.1"))
+    assert "\nmade before, free now; it cost ε = 0.1," in ok(run(*made, "--epsilon", "0.1"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fix"),
+    [
+        (("ledger", "verify", "nope"), "L1", "`discreet ledger verify -s DIR`"),
+        (("ledger", "verify", "--checkpoint", "nope"), "L8", "`discreet ledger checkpoint`"),
+        (("ledger", "checkpoint", "--key", "nope"), "L8", "`discreet ledger key nope`"),
+        (("schema", "check", "nope"), "S1", "`discreet init DIR --from FILE`"),
+    ],
+)
+def test_a_file_that_is_not_there_is_no_damaged_one(arguments, code, fix, run, home):
+    ran = run(*arguments)
+    assert is_refusal(ran, code)
+    assert "there is no file nope." in ran[2]
+    assert fix in " ".join(ran[2].split())
+
+
+def test_the_directory_of_a_session_is_no_export(run, home):
+    ran = run("ledger", "verify", str(home))
+    assert is_refusal(ran, "L1")
+    assert f"`discreet ledger verify -s {home}`" in " ".join(ran[2].split())
+
+
+def test_a_signing_key_that_is_there_is_no_ledger(run, tmp_path):
+    ok(run("ledger", "key", str(tmp_path / "k.key")))
+    ran = run("ledger", "key", str(tmp_path / "k.key"))
+    assert is_refusal(ran, "L13")
+    assert "a signing key that is overwritten" in ran[2]
+
+
 def test_a_lost_key_is_replaced_and_revoked(run, home):
     from discreet.errors import AccessRefusal
     from discreet.ledger import keys
@@ -317,11 +352,19 @@ def test_a_lost_key_is_replaced_and_revoked(run, home):
     assert "`discreet analyst key ben`" in again[2]
     _, shown, _ = run("analyst", "key", "ben")
     lost = next(line.strip() for line in shown.splitlines() if "discreet_" in line)
+    assert "revoke" not in shown  # it is the first
+    _, said, _ = run("analyst", "key", "ben")
+    assert "until it is revoked" in said
+    assert said.splitlines()[-1].strip() == f"discreet analyst revoke {keys.key_id(lost)}"
     made = told(run("analyst", "key", "ben", "--expires", "2099-12-31", "--json"))
     assert made.keys() == {"id", "analyst", "made", "expires", "revoked", "key"}
     assert keys.key_id(made["key"]) == made["id"]
     said = ok(run("analyst", "revoke", keys.key_id(lost)))
     assert "of ben opens nothing any more" in said
+    assert keys.key_id(lost) not in run("analyst", "key", "ben")[1]
+    named = run("analyst", "revoke", "ben")
+    assert is_refusal(named, "P4")
+    assert "'ben' is an analyst and not a key" in named[2]
     with session.open(home, opened=False) as curator:
         accounts = {"clinic": curator.account}
         assert keys.identify(accounts, made["key"]).grants["clinic"].analyst == "ben"
@@ -382,7 +425,10 @@ def test_verify_finds_an_edited_record(run, home):
     checked = told(run("ledger", "verify", "--json"))
     assert checked["ok"]
     assert checked["charges"] == checked["releases"] == 1
-    assert "all in order" in ok(run("ledger", "verify"))
+    unknown = "Whether records after it were cut off, only a checkpoint shows."
+    said = ok(run("ledger", "verify"))
+    assert "all in order" in said
+    assert said.splitlines()[-1] == unknown
     with closing(sqlite3.connect(home / "ledger.sqlite")) as books, books:
         books.execute("UPDATE records SET body = replace(body, '1/5', '1/6') WHERE kind = 'charge'")
     books.close()

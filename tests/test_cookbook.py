@@ -77,7 +77,29 @@ def explain_hospital(_shown: str) -> set[float]:
             at_most=2,
             monotonic=True,
         )
-    return find_numbers(str(told).replace("±", "± ")) | count_infections(stays)
+    beyond = find_beyond(stays, ["patient"], 2) / stays.num_rows
+    return (
+        find_numbers(str(told).replace("±", "± ")) | count_infections(stays) | {round(100 * beyond)}
+    )
+
+
+def find_beyond(rows: pa.Table, unit: list[str], most: int) -> int:
+    """How many rows are too many for their unit, which an answer does not count."""
+    return int((rows.to_pandas().groupby(unit).size() - most).clip(lower=0).sum())
+
+
+def count_mobility(shown: str) -> set[float]:
+    """The margin; and the visits that are too many, in all and on the day that has most."""
+    visits = load("mobility").make_visits()
+    kinds = visits.to_pandas().groupby(["phone", "day"]).size()
+    cut = (kinds - 4).clip(lower=0).groupby("day").sum()
+    return find_numbers(shown) | {visits.num_rows, cut.sum(), cut.max()}
+
+
+def count_audience(shown: str) -> set[float]:
+    """The margin; and the clicks that are too many."""
+    clicks = load("audience").make_clicks()
+    return find_numbers(shown) | {clicks.num_rows, find_beyond(clicks, ["member", "day"], 5)}
 
 
 def count_infections(stays: pa.Table) -> set[float]:
@@ -87,7 +109,12 @@ def count_infections(stays: pa.Table) -> set[float]:
     return {round(weekly[weekly > 150].mean(), -1), round(weekly[weekly <= 150].mean(), -1)}
 
 
-FOLLOWS = {"births": compare_births, "hospital": explain_hospital}
+FOLLOWS = {
+    "audience": count_audience,
+    "births": compare_births,
+    "hospital": explain_hospital,
+    "mobility": count_mobility,
+}
 """What recipes say of themselves that is not printed as it stands."""
 
 

@@ -1,6 +1,7 @@
 """The curator end to end, on a real DuckDB."""
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -394,6 +395,31 @@ def test_an_accuracy_too_dear_is_refused_with_what_is_possible():
         curator.ask("SELECT COUNT(*) AS n FROM visits", within=1)
     left = curator.ask("SELECT COUNT(*) AS n FROM visits", within=40)
     assert left.margins()["n"][0] <= 40
+
+
+def test_an_accuracy_too_dear_is_told_with_what_improving_the_known_gives():
+    """What is told is what can be had: with what is known, and not one step nearer."""
+    curator = clinic(epsilon=1)
+    question = "SELECT COUNT(*) AS n FROM visits"
+    curator.ask(question, epsilon="0.7")
+    with pytest.raises(BudgetRefusal) as refused:
+        curator.ask(question, within=1)
+    (told,) = re.findall(r"\(within = ([\d.]+), which improves what is known\)", refused.value.fix)
+    assert f"'n' within ±{told}." in refused.value.fix
+    alone = curator.price(question, epsilon="0.3", fresh=True).margins()["n"]
+    assert float(told) < alone
+    with pytest.raises(BudgetRefusal):
+        curator.ask(question, within=float(told) - 0.11)
+    assert curator.ask(question, within=told).margins()["n"][0] <= float(told)
+
+
+def test_an_accuracy_too_dear_is_told_with_what_is_known_and_free():
+    curator = clinic(epsilon=1)
+    question = "SELECT COUNT(*) AS n FROM visits"
+    known = curator.ask(question, epsilon=1).margins()["n"][0]
+    with pytest.raises(BudgetRefusal, match=rf"Free, .* is 'n' within ±{known:g}\."):
+        curator.ask(question, within=1)
+    assert curator.ask(question, within=known).charged.epsilon == 0
 
 
 def test_a_question_that_seems_to_touch_nobody_is_charged_to_all(monkeypatch):

@@ -64,6 +64,13 @@ def test_what_is_no_number_is_refused(value):
     assert len(str(refusal.value)) < 500
 
 
+def test_what_was_typed_is_told_how_to_write_it():
+    with pytest.raises(InvalidParameter, match=r"Fix: write epsilon as 0.25, .* with a point\."):
+        numbers.fraction("0,1", name="epsilon")
+    with pytest.raises(InvalidParameter, match="Fix: pass epsilon as an int, a Fraction"):
+        numbers.fraction([], name="epsilon")
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_is_its_shortest_decimal(x):
     number = numbers.fraction(x)

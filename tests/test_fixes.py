@@ -428,3 +428,34 @@ def test_a_column_that_is_not_there_lists_those_that_are_in_one_sentence() -> No
         "the columns are city, who; how many rows there are can be told: "
         "ask SELECT COUNT(*) AS n FROM orders"
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "meant"),
+    [
+        ("city = York", "city = 'York'"),
+        ("York <> city", "'York' <> city"),
+        ("city IN (York, 'Cork')", "city IN ('York', 'Cork')"),
+        ("smoker = 'yes'", "smoker"),
+        ("smoker <> 'Yes'", "NOT smoker"),
+    ],
+)
+def test_a_value_is_put_into_quotes_and_a_boolean_needs_none(condition: str, meant: str) -> None:
+    text = '[tables.people]\nunit = "who"\nmax_rows_per_unit = 1\ncolumns.who = "integer"\n'
+    text += 'columns.smoker = "boolean"\n'
+    text += 'columns.city = { type = "text", values = ["York", "Cork"] }'
+    schema = SchemaFile.parse(text).schema
+    with pytest.raises(QuestionRefusal) as caught:
+        parse(f"SELECT COUNT(*) AS n FROM people WHERE {condition}", schema)
+    assert caught.value.rewriting == f"SELECT COUNT(*) AS n FROM people WHERE {meant}"
+
+
+@pytest.mark.parametrize(("nullable", "instead"), [("true", "NULL"), ("false", "'York'")])
+def test_a_value_that_nobody_has_is_read_as_what_is_declared(nullable: str, instead: str) -> None:
+    text = '[tables.people]\nunit = "who"\nmax_rows_per_unit = 1\ncolumns.who = "integer"\n'
+    text += f'columns.city = {{ type = "text", values = ["York", "Cork"], nullable = {nullable} }}'
+    schema = SchemaFile.parse(text).schema
+    with pytest.raises(QuestionRefusal) as caught:
+        parse("SELECT COUNT(*) AS n FROM people WHERE city = 'york'", schema)
+    assert caught.value.code == "Q36"
+    assert f"any other value is read as {instead}, so" in caught.value.why

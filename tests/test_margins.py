@@ -152,7 +152,7 @@ def test_explain_prints_a_screenful_of_the_statement():
     lines = shorten("\n".join(["x" * 500] * 300))
     assert len(lines) == 41
     assert max(map(len, lines)) == 100
-    assert lines[-1] == "… 300 lines in all: .engine_sql"
+    assert lines[-1] == "… 300 lines in all: .engine_sql in Python, --json on the command line"
 
 
 def test_wide_whole_numbers_are_summed_to_whole_numbers(clinic):

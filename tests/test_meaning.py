@@ -254,6 +254,14 @@ def test_under_change_one_a_value_is_one_step_and_presence_is_not_at_stake():
     assert "How many took part is taken to be known" in meaning.paragraph
 
 
+def test_an_outcome_that_delta_lets_through_is_no_broken_word():
+    """The factor holds but for what delta leaves, and the sentence that says it says so."""
+    said = Meaning(epsilon="0.5", delta="1e-6").paragraph
+    but = "every possible outcome is, but for what δ = 0.000001 leaves, at most "
+    assert said.count(but) == said.count("every possible outcome is") == 2
+    assert "leaves" not in Meaning(epsilon="0.5").paragraph
+
+
 def test_both_are_said_everywhere():
     meaning = Meaning(epsilon="0.5")
     presence, value = math.tanh(0.125), math.tanh(0.25)

@@ -240,6 +240,30 @@ def test_margins_are_those_of_the_plan_that_made_them(home, monkeypatch):
         assert "data from measurements" in [o.what for o in verify_folder(folder) if not o.holds]
 
 
+def test_a_cell_that_was_measured_alone_has_the_margin_of_its_own_draw(home, monkeypatch):
+    """As an answer with the same noise has; of earlier plans it stays as it was."""
+    declared = {"kind": "marginals", "of": "visits", "columns": ["city"], "epsilon": "1/2"}
+    question = "SELECT city, COUNT(*) AS n FROM {} GROUP BY city"
+    with discreet.open(home) as curator:
+        curator.make_release("now", **declared)
+        with monkeypatch.context() as patch:
+            patch.setattr(product, "_ALONE", product.PLANNER + 1)
+            curator.make_release("before", **declared)
+        asked = curator.price(question.format("visits"), epsilon="1/2").margins()["n"]
+        told = {name: curator.ask(question.format(name)) for name in ("now", "before")}
+        rows = curator.schema.tables["visits"].max_rows_per_unit
+    assert {one.within for one in told["now"].margins["n"]} == {asked}
+    assert min(one.within for one in told["before"].margins["n"]) > 1.1 * asked
+    each = "row" if rows == 1 else "rows"
+    assert any(note.startswith(f"at most {rows} {each} of each ") for note in told["now"].notes)
+    for name, planner in (("now", 6), ("before", 5)):
+        folder = home / "releases" / name
+        said = json.loads((folder / "certificate.json").read_text())
+        (folder / "certificate.json").write_text(json.dumps(said | {"planner": planner}))
+        wrong = [one.what for one in verify_folder(folder) if one.holds is False]
+        assert wrong == ["checksums"]
+
+
 @pytest.mark.parametrize(
     ("declared", "before"),
     [

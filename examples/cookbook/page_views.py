@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 import discreet
@@ -10,7 +11,7 @@ import discreet
 SCHEMA = """
 [tables.views]
 unit = "visitor"                 # one device on one day
-max_rows_per_unit = 10           # its first ten pages, by hash
+max_rows_per_unit = 10           # ten of its views, by hash
 [tables.views.columns]
 visitor = "integer"
 country = { type = "text", values = ["DK", "IE", "NO", "PT"], nullable = false }
@@ -43,13 +44,29 @@ def publish(views: pa.Table) -> discreet.Answer:
         return curator.ask(QUESTION, rho="0.015", delta="1e-7")
 
 
+def count_readers(views: pa.Table, shown: pd.DataFrame) -> list[int]:
+    """Everybody who read a page, also those of whom ten other views are counted."""
+    readers = views.to_pandas().groupby(["country", "page"])["visitor"].nunique()
+    return [int(readers[row.country, row.page]) for row in shown.itertuples()]
+
+
+def count_beyond(views: pa.Table, most: int = 10) -> int:
+    """How many rows are left out, since ten others of the same device are counted."""
+    return int((views.to_pandas().groupby("visitor").size() - most).clip(lower=0).sum())
+
+
 def main() -> None:
     views = make_views()
     answer = publish(views)
     keys = ("country", "page")
     pages = views.group_by(keys).aggregate([]).num_rows
     read = views.group_by(("visitor", *keys)).aggregate([]).num_rows
-    print(answer.to_pandas(margins=True).head(6).to_string(index=False))
+    shown = answer.to_pandas(margins=True)
+    shown["truth"] = count_readers(views, shown)  # known here, since the data are made up
+    within = (shown["readers_low"] <= shown["truth"]) & (shown["truth"] <= shown["readers_high"])
+    print(shown.head(6).to_string(index=False))
+    print(f"truth within the margin: {within.sum()} of {len(shown)} pages")
+    print(f"views beyond ten of a device, not counted: {count_beyond(views)} of {len(views)}")
     print(f"shown: {len(answer.rows)} of {pages} pages")
     print(f"readings on them: {sum(answer.column('readers')) / read:.0%}")
     print(*answer.notes, sep="\n")

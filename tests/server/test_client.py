@@ -83,6 +83,8 @@ def test_explanations_prices_and_balances(server, remote, fresh):
     assert balance.spent.epsilon == Fraction(1, 50)
     assert "more counts" in str(balance)
     assert repr(balance) == str(balance)  # what a notebook shows
+    shown = repr(remote)
+    assert shown == f"<{remote.dataset} at {server.url}, asked by {remote.analyst}>"
     (entry,) = remote.transcript()
     assert (entry.question, entry.loss.epsilon, entry.state) == (
         *(question, Fraction(1, 50), "answered"),

@@ -247,3 +247,16 @@ def test_every_status_has_the_one_shape(server):
         found = server.client.request(method, path)
         assert 400 <= found.status_code < 500, path
         assert set(found.json()) >= SHAPE
+
+
+def test_json_that_is_not_said_to_be_json_is_told_how(server):
+    """What curl sends without a header is a form; the refusal names the header."""
+    question = {"question": "SELECT COUNT(*) AS n FROM visits", "epsilon": "0.01"}
+    sent = json.dumps(question).encode()
+    form = "Content-Type: application/x-www-form-urlencoded"
+    for line, told in ((form, True), ("Content-Type: application/json", False)):
+        wrong = sent if told else b'{"question": 7}'
+        start = head(server, line, f"Content-Length: {len(wrong)}", "Connection: close")
+        found = body_of(raw(server, start + wrong))
+        assert found["code"] == "A14"
+        assert ("send Content-Type: application/json" in found["fix"]) is told

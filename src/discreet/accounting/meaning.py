@@ -287,8 +287,13 @@ class Meaning:
         """The promise in plain words."""
         presence, value = self.presence, self.value
         you = "you" if self.group == 1 else f"the {self.group} of you"
-        said = [] if presence is None else [_say_presence(presence, you)]
-        said.append(_say_value(value))
+        but = (
+            f", but for what δ = {decimal_up(self.joint_delta, 3)} leaves,"
+            if self.joint_delta
+            else ""
+        )
+        said = [] if presence is None else [_say_presence(presence, you, but)]
+        said.append(_say_value(value, but))
         if presence is None:
             said.append(
                 "How many took part is taken to be known, and that you are among them rather "
@@ -374,10 +379,10 @@ class Meaning:
 _BELIEF = Fraction(1, 10)  # the one that words speak of
 
 
-def _say_presence(presence: Worlds, you: str) -> str:
+def _say_presence(presence: Worlds, you: str, but: str) -> str:
     low, high = presence.posterior(_BELIEF)
     return (
-        f"Whatever is released, every possible outcome is at most {_times(presence.factor)} "
+        f"Whatever is released, every possible outcome is{but} at most {_times(presence.factor)} "
         "times as likely with your data as without, and the other way round. "
         f"Someone who knows everybody else's data and thinks it {_percent(_BELIEF)} likely that "
         f"{you} took part will, after seeing the release, think it between "
@@ -392,11 +397,11 @@ def _say_presence(presence: Worlds, you: str) -> str:
     )
 
 
-def _say_value(value: Worlds) -> str:
+def _say_value(value: Worlds, but: str) -> str:
     low, high = value.posterior(_BELIEF)
     why = ", for two values are two steps apart, a removal and an addition" * (value.steps == 2)
     return (
-        "About what your data say, every possible outcome is at most "
+        f"About what your data say, every possible outcome is{but} at most "
         f"{_times(value.factor)} times as likely with your data as they are as with any others in "
         f"their place{why}. Someone who knows everybody else's data and thinks something about "
         f"yours {_percent(_BELIEF)} likely will think it between {_percent(low, down=True)} and "

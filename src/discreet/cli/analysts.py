@@ -168,7 +168,7 @@ def disable(name: Name, as_json: Json = False, session: Home = HERE) -> None:
 def make_key(
     name: Name, expires: KeyExpires = None, as_json: Json = False, session: Home = HERE
 ) -> None:
-    """Make somebody another key for the server, shown this once."""
+    """Make somebody one more key for the server, shown this once."""
     access = import_module("discreet.ledger.keys")
     until = last_day(expires)
     with open_planner(session) as curator:
@@ -179,12 +179,20 @@ def make_key(
                 why="their key would open nothing, and whoever is given it would not know why.",
                 fix="add them under another name: `discreet analyst add NAME --key`.",
             )
+        others = _list_open(curator.account.keys(), name)
         secret = access.new_key(curator.account, name, expires=until)
         made = _find_key(curator.account.keys(), access.key_id(secret))
     if as_json:
         screen.print_json(_key_json(made) | {"key": secret})
-    else:
-        show_key(name, secret)
+        return
+    show_key(name, secret)
+    if others:
+        screen.print_text(
+            f"It is one more: what {name} had before opens as it did, until it is revoked. "
+            "If it was lost, or somebody else may have it:"
+        )
+        for key_id in others:
+            typer.echo(f"  discreet analyst revoke {key_id}")
 
 
 @app.command("keys")
@@ -298,6 +306,16 @@ def _key_json(key: AccessKey) -> dict[str, Any]:
 
 def _find_analyst(analysts: tuple[Analyst, ...], name: str) -> Analyst:
     return next(analyst for analyst in analysts if analyst.name == name)
+
+
+def _list_open(keys: tuple[AccessKey, ...], name: str) -> list[str]:
+    """The keys of somebody that open something today."""
+    now = datetime.now().astimezone()
+    return [
+        key.key_id
+        for key in keys
+        if key.analyst == name and not key.revoked and (key.expires is None or key.expires > now)
+    ]
 
 
 def _find_key(keys: tuple[AccessKey, ...], key_id: str) -> AccessKey:

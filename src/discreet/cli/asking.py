@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,10 +27,11 @@ from discreet.cli.options import (
     open_curator,
     open_planner,
 )
-from discreet.errors import InvalidParameter
+from discreet.errors import InvalidParameter, QuestionRefusal, Refusal
 from discreet.question.offer import Offer
 
 if TYPE_CHECKING:
+    from discreet.curate.curator import Curator
     from discreet.curate.quote import Quote
     from discreet.release.explanation import Explanation
 
@@ -162,11 +164,28 @@ def explain(  # noqa: PLR0913, PLR0917 (each is an option)
     """Say how a question would be answered, and how well; free."""
     offer = _offer(epsilon, rho, delta, within, confidence, fresh=fresh)
     with open_planner(session) as curator:
-        plan = curator.explain(question, **offer.amounts())
+        try:
+            plan = curator.explain(question, **offer.amounts())
+        except QuestionRefusal as refusal:
+            quote = _find_known(curator, question, offer) if refusal.code == "Q43" else None
+            if quote is None:
+                raise
+            if as_json:
+                screen.print_json(quote.to_json(confidence))
+            else:
+                typer.echo("\n".join(quote.explain_lines(confidence)))
+            return
         quote = None if as_json else curator.price(question, **offer.amounts())
     _print_explanation(plan, confidence, as_json)
     if quote is not None:
         _print_choices(quote)
+
+
+def _find_known(curator: Curator, question: str, offer: Offer) -> Quote | None:
+    """The quote of what is known and free, where nothing is offered for it."""
+    with suppress(Refusal):
+        return curator.price(question, **offer.amounts())
+    return None
 
 
 def price(  # noqa: PLR0913, PLR0917 (each is an option)
@@ -214,6 +233,8 @@ def describe_quote(quote: Quote, confidence: str) -> list[str]:
     expected = "; ".join(f"{name} {words}" for name, words in margins.items())
     share = import_module("discreet.release.display").percent(confidence)
     lines = [f"price:  {quote.loss}", f"margin: {expected} ({share})"]
+    if quote.is_told:
+        del lines[1]  # of a measurement that nobody offered for
     if quote.free:
         lines[0] = f"price:  free, for it was paid before ({quote.loss})"
     if quote.outcome == "known":

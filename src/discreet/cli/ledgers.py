@@ -74,6 +74,8 @@ def verify(
         )
     else:
         screen.print_text(str(checked))
+        if checked.ok and not checked.checkpoints:
+            screen.print_text("Whether records after it were cut off, only a checkpoint shows.")
     if not checked.ok:
         raise typer.Exit(2)
 

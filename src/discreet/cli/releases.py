@@ -151,8 +151,9 @@ def _make(name: str, declared: dict[str, Any], analyst: str, session: Path, as_j
         screen.progress_bar() as progress,
         open_curator(session, progress=progress) as curator,
     ):
+        before = name in curator.releases.names()
         synopsis = curator.make_release(name, analyst=analyst, **declared)
-    _print_release(synopsis, session / "releases" / name, as_json)
+    _print_release(synopsis, session / "releases" / name, as_json, before=before)
 
 
 @app.command()
@@ -314,13 +315,17 @@ def _print_plan(planned: PlannedRelease, as_json: bool) -> None:
     screen.print_text(f"{planned.unit}. Nothing was charged.")
 
 
-def _print_release(synopsis: Synopsis, folder: Path, as_json: bool) -> None:
+def _print_release(
+    synopsis: Synopsis, folder: Path, as_json: bool, *, before: bool = False
+) -> None:
     made = synopsis.made
     if as_json:
         screen.print_json({"folder": str(folder), **made.certificate()})
         return
     screen.print_text(f"{folder}: {made.declared.describe()}")
-    screen.print_text(f"cost {made.loss}")
+    screen.print_text(
+        f"made before, free now; it cost {made.loss}" if before else f"cost {made.loss}"
+    )
     for note in made.product.notes:
         screen.print_text(note)
     screen.print_text(f"It is a public table: discreet ask about {synopsis.name} is free.")

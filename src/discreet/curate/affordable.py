@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from fractions import Fraction
 
 from discreet.errors import BudgetRefusal, Refusal
+from discreet.exact.search import least_integer
 from discreet.question.offer import Offer
 from discreet.release.explanation import Explanation
 from discreet.release.notes import VALUE, MarginUnit
 
 _DELTAS = tuple(Fraction(1, 10**digits) for digits in range(9, 31))
 """Failure masses to offer, the largest first."""
+
+_NEARER = 4
+"""So many times nearer, at most, it is looked for what is known and what is left give together."""
 
 
 def name_affordable_delta(refusal: Refusal, left: Fraction) -> Refusal:
@@ -38,12 +44,16 @@ def name_affordable_accuracy(
     spend: Offer,
     left: tuple[Fraction | None, Fraction | None],
     explain: Callable[[Offer], Explanation],
+    known: Mapping[str, float],
+    would_pay: Callable[[Offer], bool],
 ) -> BudgetRefusal:
     """A refused accuracy is told with the one that the epsilon or rho that is ``left`` would buy.
 
-    ``explain`` says what the question would be at another offer than ``spend``.
+    ``explain`` says what the question would be at another offer than ``spend``, ``known`` how near
+    its numbers are known, free, ``would_pay`` whether the account would pay an offer, which may
+    improve what is known.
     """
-    words = _describe_possible(spend, left, explain)
+    words = _describe_possible(spend, left, explain, known, would_pay)
     fix = f"{refusal.fix} {words}" if words else refusal.fix
     return BudgetRefusal(refusal.code, refusal.what, why=refusal.why, fix=fix)
 
@@ -52,6 +62,8 @@ def _describe_possible(
     spend: Offer,
     left: tuple[Fraction | None, Fraction | None],
     explain: Callable[[Offer], Explanation],
+    known: Mapping[str, float],
+    would_pay: Callable[[Offer], bool],
 ) -> str:
     epsilon, rho = left
     offers = []
@@ -65,17 +77,49 @@ def _describe_possible(
                 explained = explain(offer)
                 offers.append((name, explained.margins(spend.confidence)))
                 units = explained.margin_units
-    if not offers:
-        return ""
     name, margins = min(
-        offers, key=lambda offer: max((m for m in offer[1].values() if m), default=0.0)
+        offers,
+        key=lambda offer: max((m for m in offer[1].values() if m), default=0.0),
+        default=("", {}),
     )
-    told = ", ".join(
-        f"'{column}' within ±{m:,.6g}{'' if units[column] == VALUE else f' {units[column]}'}"
+    bought = {column: m for column, m in margins.items() if m}
+    if len(known) == 1 and bought.keys() <= known.keys():
+        ((column, near),) = known.items()
+        least = _find_least(spend, min(near, bought.get(column, near)), would_pay)
+        if least is not None and least < near:
+            name, bought = f"within = {least:g}, which improves what is known", {column: least}
+    if known and all(known.get(column, math.inf) <= m for column, m in bought.items()):
+        told = _list_margins(known, units)
+        return f"Free, from what is known already, is {told}."
+    if not bought:
+        return ""
+    return f"With all that is left ({name}) you would get {_list_margins(bought, units)}."
+
+
+def _find_least(spend: Offer, most: float, would_pay: Callable[[Offer], bool]) -> float | None:
+    """The least margin of two digits below ``most``, and not far below, that would be paid."""
+    first = math.floor(math.log10(most / _NEARER))
+    tried = sorted(
+        margin
+        for digits in range(10, 100)
+        for power in range(first - 1, first + 2)
+        if most / _NEARER <= (margin := digits * Fraction(10) ** power) < most
+    )
+
+    def holds(place: int) -> bool:
+        return would_pay(replace(spend, within=(("", tried[place]),)))
+
+    if not tried or not holds(len(tried) - 1):
+        return None
+    return float(tried[least_integer(holds, holds_at=len(tried) - 1)])
+
+
+def _list_margins(margins: Mapping[str, float], units: Mapping[str, MarginUnit]) -> str:
+    return ", ".join(
+        f"'{column}' within ±{m:,.6g}"
+        + ("" if units.get(column, VALUE) == VALUE else f" {units[column]}")
         for column, m in margins.items()
-        if m
     )
-    return f"With all that is left ({name}) you would get {told}."
 
 
 def _shorten(amount: Fraction | None) -> str:

@@ -258,7 +258,7 @@ class Knowing:
             )
             if found is not None and meets(found, spend.within, spend.confidence):
                 told = Improving(planned.priced, used)
-                margins = _state_margins(found, spend.confidence)
+                margins = state_margins(found, spend.confidence)
                 return TopUp(whole, whole.priced.loss, told, offer, margins)
         return None
 
@@ -379,7 +379,7 @@ class Knowing:
         used = tuple(one[0].source.id for one in others)
         told = replace(way.improving, target=planned.priced, sources=used, rolled_up=True)
         return replace(
-            way, improving=told, offer=offer(step), margins=_state_margins(found, spend.confidence)
+            way, improving=told, offer=offer(step), margins=state_margins(found, spend.confidence)
         )
 
     def _is_enough(self, found: Predicted, direct: Priced, spend: Offer) -> bool:
@@ -476,13 +476,15 @@ def _enlarge(offer: Offer, factor: Fraction) -> Offer:
 
 def offer_known(known: Derived) -> Choice:
     """What is known, as one of the choices."""
-    stated = _state_margins(known, Fraction(19, 20))
-    return Choice(NOTHING, stated, "; ".join(known.notes[: len(known.origins)]))
+    stated = state_margins(known, Fraction(19, 20))
+    origins = (note.removesuffix(".") for note in known.notes[: len(known.origins)])
+    return Choice(NOTHING, stated, "; ".join(origins))
 
 
-def _state_margins(
+def state_margins(
     known: Derived | Predicted, confidence: Fraction
 ) -> tuple[tuple[str, float], ...]:
+    """The margins of the numbers that are ``known``, by name, at ``confidence``."""
     names = [aggregate.name for aggregate in known.priced.question.aggregates]
     margins = zip(names, find_margins(known, 1 - confidence), strict=True)
     return tuple((name, margin) for name, margin in margins if margin is not None)

@@ -108,6 +108,19 @@ class Quote:
         expected = ", ".join(f"{name} {margin}" for name, margin in words.items())
         return [price, *([f"{expected} ({percent(confidence)})"] if expected else [])]
 
+    @property
+    def is_told(self) -> bool:
+        """Whether what is known is all there is: nothing is offered that would buy more."""
+        return self.outcome == "known" and len(self.choices) == 1
+
+    def explain_lines(self, confidence: Exact = "0.95") -> list[str]:
+        """The price in words; and how it would be answered, if anything is to be measured.
+
+        Margins are at ``confidence``.
+        """
+        said = self.describe(confidence)
+        return said if self.is_told else [*said, "", *str(self.explain()).splitlines()]
+
     def explain(self) -> Explanation:
         """The explanation, which says this price."""
         if self.refusal is not None:

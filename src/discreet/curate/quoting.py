@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.curate.affordable import name_affordable_accuracy
-from discreet.curate.knowing import offer_known
+from discreet.curate.knowing import offer_known, state_margins
 from discreet.curate.quote import Choice, Quote
 from discreet.curate.steps import ANY_DELTA, Planned
 from discreet.errors import BudgetRefusal, InvalidParameter, QuestionRefusal, Refusal
@@ -155,16 +155,39 @@ class Quotes:
     def explain_refusal(
         self, refusal: Refusal, question: Question, spend: Offer, analyst: str
     ) -> Refusal:
-        """A refused accuracy is told with the accuracy that what is left would buy."""
+        """A refused accuracy is told with the accuracy that what is known and left would give."""
         if not isinstance(refusal, BudgetRefusal) or not spend.within:
             return refusal
         left = self._curator.account.balance(analyst).left(self._curator.area(question))
+        known = self._list_known(question, spend, analyst)
         return name_affordable_accuracy(
             refusal,
             spend,
             left,
             lambda offer: self.explain_plan(self._curator.find_plan(question, offer)),
+            known,
+            lambda offer: self._would_pay(question, offer, analyst),
         )
+
+    def _list_known(self, question: Question, spend: Offer, analyst: str) -> dict[str, float]:
+        """How near the numbers of a question are told for nothing; empty if they are not."""
+        planned = self._curator.find_any_plan(question, spend)
+        sources = self._curator.find_sources(planned, analyst)
+        known = self._curator.knowing.derive(planned, sources, nearest=True) if sources else None
+        if known is None or not known.keeps_margins:
+            return {}
+        return dict(state_margins(known, spend.confidence))
+
+    def _would_pay(self, question: Question, spend: Offer, analyst: str) -> bool:
+        """Whether the account would pay it, as an improvement of what is known or anew."""
+        with suppress(Refusal):
+            planned = self._curator.find_payable(question, spend, analyst)
+            quote = self._price_known(planned, spend, analyst)
+            if quote is not None:
+                return quote.refusal is None
+            self._curator.account.preview(self._curator.make_request(planned, spend, analyst))
+            return True
+        return False
 
     def _unknown_refusal(
         self, question: Question, planned: Planned, sources: Sequence[int]

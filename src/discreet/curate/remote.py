@@ -144,6 +144,9 @@ class Remote(RemoteReleases):
             raise _strange()
         self.analyst = opened[self.dataset]
 
+    def __repr__(self) -> str:
+        return f"<{self.dataset} at {self._connection.address}, asked by {self.analyst}>"
+
     @cached_property
     def _declaration(self) -> tuple[Schema, Budget]:
         return self._connection.get(self._path, _read_declaration, accept=RECORD)
@@ -448,6 +451,11 @@ class _Connection:
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
+
+    @property
+    def address(self) -> str:
+        """Where the server is."""
+        return str(self._client.base_url).rstrip("/")
 
     def get(
         self, path: str, read: Callable[[httpx.Response], T], *, accept: str = "application/json"

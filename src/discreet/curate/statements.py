@@ -93,6 +93,9 @@ class Statements:
                 statement = self._fill_in(statement, offer, analyst)
             asked_at = offer.beside(statement.spend).confidence
             bound = self.bind(replace(statement, confidence=asked_at))
+            known = self._recall(statement, offer, analyst)
+            if known is not None:
+                return self.finish(PaidStatement(bound, known, account=account), ())
             plans = self.plan(statement, offer, analyst)
             if statement.first:
                 return self._pay_first(bound, plans, offer)
@@ -108,6 +111,25 @@ class Statements:
         ]
         paid = PaidStatement(bound, tuple(parts), plans.totals, account=account)
         return paid if paid.open else self.finish(paid, ())
+
+    def _recall(
+        self, statement: Statement, offer: Offer, analyst: str
+    ) -> tuple[Answer, ...] | None:
+        """What all questions were answered before, where nothing is offered; else None."""
+        curator, spend = self._curator, offer.beside(statement.spend)
+        offered = any(question.spend is not None for question in statement.questions)
+        if not spend.empty or spend.fresh or offered or statement.first:
+            return None
+        found = []
+        for question in statement.questions:
+            planned = curator.find_any_plan(question, spend)
+            curator.account.find(curator.make_request(planned, spend, analyst))  # no strangers
+            sources = curator.find_sources(planned, analyst)
+            known = curator.knowing.shelf.recall(planned.priced, sources) if sources else None
+            if known is None:
+                return None
+            found.append(known)
+        return tuple(found)
 
     def _pay_first(self, bound: Bound, plans: PlannedStatement, offer: Offer) -> PaidStatement:
         """Charge for what stands in conditions; nothing, if all of it could not be paid."""
@@ -335,6 +357,9 @@ class Statements:
         bound = self.bind(statement)
         if not statement.questions:
             return Quote(self.explain(statement, offer), "known")
+        known = self._recall(statement, offer, analyst)
+        if known is not None:
+            return Quote(_explain_known(bound, known), "stored")
         plans = self.plan(statement, offer, analyst)
         explanation = _explain(bound, plans)
         try:
@@ -391,6 +416,14 @@ def _explain(bound: Bound, plans: PlannedStatement) -> CombinedExplanation:
     for number, plan in zip(numbers, plans.planned, strict=True):
         found[number] = Explanation(plan.priced, plan.compiled.explain())
     parts = tuple(found[number] for number in sorted(found))
+    return CombinedExplanation.of(bound.statement, parts, bound.names)
+
+
+def _explain_known(bound: Bound, known: Sequence[Answer]) -> CombinedExplanation:
+    from discreet.release.combined import CombinedExplanation
+    from discreet.release.explanation import Explanation
+
+    parts = tuple(Explanation(answer.priced, "-- nothing is run: it is known") for answer in known)
     return CombinedExplanation.of(bound.statement, parts, bound.names)
 
 

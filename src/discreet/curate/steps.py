@@ -98,9 +98,11 @@ class TopUp:
         numbers = (self.improving.parent,) if self.improving.parent else self.improving.sources
         if not numbers:
             return "a new measurement"
-        names = ", ".join(f"#{number}" for number in numbers)
+        *others, last = [f"#{number}" for number in numbers]
         added = ", and adds up its groups" if self.improving.rolled_up else ""
-        return f"improves answer {names}, which stays valid{added}"
+        if not others:
+            return f"improves answer {last}, which stays valid{added}"
+        return f"improves answers {', '.join(others)} and {last}, which stay valid{added}"
 
 
 @dataclass(frozen=True, slots=True)

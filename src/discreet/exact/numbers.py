@@ -48,7 +48,9 @@ def fraction(value: Exact, *, name: str = "value", secret: bool = False) -> Frac
         "P1",
         f"{name} must be a finite number" + ("." if secret else f", got {quote_value(value)}."),
         why="a guarantee is computed from exact numbers, and this is not one.",
-        fix=f"pass {name} as an int, a Fraction, a Decimal or a decimal string such as '0.25'.",
+        fix=f"write {name} as 0.25, 1/4 or 1e-6, with a point."
+        if isinstance(value, str)
+        else f"pass {name} as an int, a Fraction, a Decimal or a decimal string such as '0.25'.",
     )
 
 

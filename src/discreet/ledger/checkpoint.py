@@ -100,14 +100,14 @@ class Checkpoint:
         raise untrusted_refusal("a checkpoint is damaged or its signature is false.")
 
 
-def untrusted_refusal(what: str) -> LedgerRefusal:
+def untrusted_refusal(what: str, fix: str = "") -> LedgerRefusal:
     """A checkpoint that proves nothing, or proves the ledger wrong."""
     return LedgerRefusal(
         "L8",
         what,
         why="a checkpoint shows that no charge was taken out of the account; a false one shows "
         "nothing.",
-        fix="use the file as it was written, or another checkpoint of the same ledger.",
+        fix=fix or "use the file as it was written, or another checkpoint of the same ledger.",
     )
 
 
@@ -116,6 +116,9 @@ def untrusted_refusal(what: str) -> LedgerRefusal:
 
 def read(path: Path) -> tuple[Checkpoint, ...]:
     """The checkpoints of a file, or of every file of a folder, oldest first."""
+    if not path.exists():
+        fix = "name a file of `discreet ledger checkpoint`, or the folder of such files."
+        raise untrusted_refusal(f"there is no file {path}.", fix)
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     found = []
     for file in files:
@@ -164,7 +167,8 @@ def find_newest(found: Iterable[Checkpoint]) -> Checkpoint | None:
 def new_signing_key(file: Path) -> str:
     """Draw a key, write it to a new ``file`` for its owner alone, and return its public half."""
     if file.exists():
-        raise refusals.exists(file)
+        lost = "a signing key that is overwritten signs no checkpoint any more."
+        raise refusals.exists(file, lost=lost)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -182,6 +186,9 @@ def load_signing_key(key: SigningKey) -> Ed25519PrivateKey:
 
     if isinstance(key, Ed25519PrivateKey):
         return key
+    if not isinstance(key, bytes) and not Path(key).exists():
+        fix = f"name the file of the signing key, or make one: `discreet ledger key {key}`."
+        raise untrusted_refusal(f"there is no file {key}.", fix)
     try:
         pem = key if isinstance(key, bytes) else Path(key).read_bytes()
         found = load_pem_private_key(pem, password=None)

@@ -56,7 +56,8 @@ def _is_released(record: Record) -> bool:
 def _write_whole(file: Path, fill: Callable[[TextIO], None]) -> None:
     """Write a new file: all of it under its name, or nothing."""
     if file.exists():
-        raise refusals.exists(file)
+        lost = "a copy that is overwritten may be the last that shows what was charged."
+        raise refusals.exists(file, lost=lost)
     draft = file.with_name(f".{file.name}.{random_bytes(4).hex()}")
     try:
         with draft.open("x", encoding="utf-8") as stream:
@@ -84,6 +85,8 @@ def verify_export(
     """
     from discreet.ledger.verify import verify_records  # not when an account is opened
 
+    if not Path(file).is_file():
+        raise refusals.no_export(Path(file))
     shown = () if checkpoint is None else checkpoints.read(Path(checkpoint))
     try:
         stored = any("answer" in line for line in _answer_lines(file))

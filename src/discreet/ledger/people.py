@@ -176,9 +176,11 @@ class People:
         with self._journal.writing() as writer:
             key = self._standing().keys.get(key_id)
             if key is None:
+                named = quote_value(key_id)
+                known = key_id in self._standing().analysts
                 raise _invalid(
-                    f"there is no key {quote_value(key_id)}",
-                    "list them: account.keys(), or `discreet analyst keys`",
+                    f"{named} is an analyst and not a key" if known else f"there is no key {named}",
+                    "name a key by its ID, which account.keys() and `discreet analyst keys` list",
                 )
             if not key.revoked:
                 content = {"key_id": key_id}

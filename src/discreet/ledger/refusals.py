@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from discreet.errors import LedgerRefusal
 
 
@@ -80,11 +82,21 @@ def missing(what: str) -> Missing:
     )
 
 
-def exists(address: object) -> LedgerRefusal:
-    """Something is there already."""
+def no_export(file: Path) -> LedgerRefusal:
+    """There is no such export; a directory may be the session whose own ledger is meant."""
+    session = file if file.is_dir() else "DIR"
+    return cannot_open(
+        f"{file} is a directory and not a file." if file.is_dir() else f"there is no file {file}.",
+        "give a file of `discreet ledger export`; your own ledger is checked by `discreet ledger "
+        f"verify -s {session}`.",
+    )
+
+
+def exists(address: object, *, lost: str = "") -> LedgerRefusal:
+    """Something is there already; ``lost`` says what writing over it would do."""
     return LedgerRefusal(
         "L13",
         f"{address} is there already.",
-        why="a ledger that is overwritten forgets what the people in the data have lost.",
+        why=lost or "a ledger that is overwritten forgets what the people in the data have lost.",
         fix="give a path at which there is nothing, or move the old file away.",
     )

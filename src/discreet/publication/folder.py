@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.loss import Loss
+from discreet.accounting.neighbours import Neighbours
 from discreet.errors import DataRefusal, InvalidParameter, LedgerRefusal, Refusal
 from discreet.exact.numbers import fraction
 from discreet.publication.declared import Declared
@@ -43,7 +44,7 @@ from discreet.release.record import from_json, to_json
 FORMAT = "discreet release"
 CERTIFICATE, MEASUREMENTS = "certificate.json", "measurements.parquet"
 CARD, REPORT = "card.md", "report.html"
-WORDING = 3
+WORDING = 4
 """The version of the words of card and report: whoever changes one of them counts on."""
 MOST_BYTES = 2**28
 """Of a text that somebody hands over: a longer one is not read."""
@@ -58,6 +59,13 @@ class Promise:
     unit: str
     neighbours: str
     rows_per_unit: int
+    """By how many rows the data differ at most: a change takes some out and puts some in."""
+
+    @property
+    def counted(self) -> int:
+        """How many rows of one unit are counted at most."""
+        changed = self.neighbours == Neighbours.CHANGE_ONE.value
+        return self.rows_per_unit // 2 if changed else self.rows_per_unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)

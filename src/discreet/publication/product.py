@@ -74,6 +74,8 @@ _NEAR = 4
 """From this plan on, tails of sums are bounded by what their draws are (Lemmas 21 and 22)."""
 _EVIDENT = 5
 """From this plan on, the weight of independence in a fit is read off the tables."""
+_ALONE = 6
+"""From this plan on, cells of one table that is measured alone have the law of their own draw."""
 _FINE = 6
 """From this plan on, pairs are measured in finer bins."""
 _COARSE = Settings(bins=64, rows_a_cell=16)
@@ -131,7 +133,7 @@ def make_product(
         product = _make_synthetic(declared, levels, spend, stages, planner)
         return _count_sets(declared, product, spend)
     if declared.kind == "marginals":
-        product = _make_marginals(declared, columns, spend, stages)
+        product = _make_marginals(declared, columns, spend, stages, planner)
     elif declared.kind in ("ranges", "prefixes"):
         product = _make_line(declared, columns, spend, stages)
     elif declared.kind == "hierarchy":
@@ -255,7 +257,7 @@ def _count_sets(declared: Declared, product: Product, spend: Spend) -> Product:
 
 
 def _make_marginals(
-    declared: Declared, columns: tuple[Column, ...], spend: Spend, stages: Stages
+    declared: Declared, columns: tuple[Column, ...], spend: Spend, stages: Stages, planner: int
 ) -> Product:
     plan = plan_sets(declared, columns, spend)
     stages.turn_to("tables")
@@ -270,6 +272,10 @@ def _make_marginals(
         )
         for one, marginal in marginals.items()
     ]
+    if planner >= _ALONE and plan.measured == plan.asked and len(released) == 1:
+        (table,), (measured,) = tables, released  # its cells are the draws, and nothing else
+        values = measured.values.reshape(table.values.shape).astype(np.float64)
+        tables = [replace(table, values=values, own=measured.query.noise)]
     return Product(columns, {"tables": released}, tables=tuple(tables))
 
 

@@ -83,8 +83,8 @@ def _join(names: Sequence[str]) -> str:
 
 def describe_promise(made: Made) -> str:
     """What the release promises to one unit, in words."""
-    each, rows = made.promise.unit, made.promise.rows_per_unit
-    many = "" if rows == 1 else f", with all of its {rows} rows at most"
+    each, rows = made.promise.unit, made.promise.counted
+    many = "" if rows == 1 else f" (at most {rows:,} rows of each are counted)"
     declared = made.declared
     whole = ""
     if declared.delta is not None:

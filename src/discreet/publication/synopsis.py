@@ -189,6 +189,12 @@ class Synopsis:
             Promise.NONE: "No margin: nothing was measured that bounds these counts.",
         }
         said += [words[one] for one in Promise if one in promises]
+        rows, each = self.made.promise.counted, self.made.promise.unit
+        said.append(
+            f"at most 1 row of each {each} is counted."
+            if rows == 1
+            else f"at most {rows:,} rows of each {each} are counted."
+        )
         others = [name for name in reading.names if name in reading.numbers]
         if others:
             said.append(

@@ -236,7 +236,8 @@ class Combined(Answer):
         if len(measured) < len(self.parts):
             asked += f", totals added up ({len(self.parts) - len(measured)})"
         if not new:
-            return f"{asked} answered before, free now; cost {write(self.loss)}"
+            cost = "it cost" if len(measured) == 1 else "they cost"
+            return f"{asked} answered before, free now; {cost} {write(self.loss)}"
         if new < len(measured):
             return f"{asked}, {new} of them new; cost {write(self.paid)}"
         return f"{asked}; cost {write(self.paid)}"

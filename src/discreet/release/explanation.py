@@ -202,5 +202,7 @@ def shorten(sql: str) -> list[str]:
     lines = sql.splitlines()
     shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 2]} …" for line in lines[:_LINES]]
     if shown != lines:
-        shown.append(f"… {len(lines):,} lines in all: .engine_sql")
+        shown.append(
+            f"… {len(lines):,} lines in all: .engine_sql in Python, --json on the command line"
+        )
     return shown

@@ -20,6 +20,7 @@ from discreet.server.again import Again
 from discreet.server.beside import Beside, Door
 from discreet.server.envelope import Envelope
 from discreet.server.log import Log
+from discreet.server.readings import JSON
 from discreet.server.refusals import Unreadable, failed_refusal, refusal_response
 from discreet.server.routes import ROUTERS
 from discreet.server.settings import MOST_BODY
@@ -115,7 +116,11 @@ async def _handle_invalid(request: Request, error: Exception) -> Response:
     problems: Any = getattr(error, "errors", list)()
     said = [_describe_problem(problem) for problem in problems[:3]] or ["the request does not fit."]
     what = "; ".join(said)
-    refusal = Unreadable(f"{what}.", "send what /v1/openapi.json describes.", status=422)
+    fix = "send what /v1/openapi.json describes."
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if request.method == "POST" and sent != JSON:
+        fix = f"send Content-Type: {JSON} (with curl: -H 'Content-Type: {JSON}')."
+    refusal = Unreadable(f"{what}.", fix, status=422)
     return await _handle_refusal(request, refusal)
 
 

@@ -126,8 +126,7 @@ class Asker:
         asked = await self._make_ask(text, offer)
 
         def tell() -> str:
-            quote = self.dataset.quote(asked, grant)
-            return "\n".join([*quote.describe(offer.confidence), "", str(quote.explain())])
+            return "\n".join(self.dataset.quote(asked, grant).explain_lines(offer.confidence))
 
         return await self.dataset.explain(tell, self.counted)
 

@@ -338,6 +338,14 @@ class SchemaFile:
     def read(cls, file: str | Path) -> SchemaFile:
         """Read a file."""
         path = Path(file)
+        if not path.exists():
+            raise SchemaRefusal(
+                "S1",
+                f"there is no file {path}.",
+                why="without a schema nobody has said who is to be protected.",
+                fix="give the path of a discreet.toml, or draft one: `discreet init DIR --from "
+                "FILE`.",
+            )
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from discreet.errors import QuestionRefusal
 from discreet.question.domain import Kind
-from discreet.question.schema import Schema
+from discreet.question.schema import Column, Schema
 from discreet.question.sql.dialect import Fix, Reader
 from discreet.question.sql.rewrite import Change
 from discreet.question.sql.scalars import RELEASED
@@ -108,18 +108,21 @@ def check_constants(tree: exp.Expr, reader: Reader) -> None:
     own = {part.alias.casefold() for part in tree.find_all(exp.Alias)}
     read = list(tree.find_all(exp.Table))
     known: dict[tuple[str, str], tuple[str, ...] | None] = {}
+    meant_by: dict[tuple[str, str], set[str]] = {}
     for node in tree.find_all(exp.EQ, exp.NEQ, exp.In, exp.Case):
         for column, constant in _list_compared(node):
             name = column.table.casefold(), column.name.casefold()
             if name not in known:
                 meant = {t.name.casefold() for t in read if name[0] in ("", _name_table(t))}
+                meant_by[name] = meant
                 computed = name[1] in own
                 known[name] = (
                     None if computed else _list_declared_texts(name[1], meant, reader.schema)
                 )
             values = known[name]
             if values is not None and constant.name not in values:
-                raise _describe_unlisted(column, constant, values, reader)
+                told = _say_read_instead(name[1], meant_by[name], reader.schema)
+                raise _describe_unlisted(column, constant, values, told, reader)
 
 
 def _list_compared(node: exp.Expr) -> list[tuple[exp.Column, exp.Literal]]:
@@ -143,16 +146,26 @@ def _name_table(table: exp.Table) -> str:
     return str(table.alias or table.name).casefold()
 
 
-def _list_declared_texts(name: str, tables: set[str], schema: Schema) -> tuple[str, ...] | None:
-    """All values that columns called ``name`` list, if every one of them is a text and does.
-
-    Those of ``tables``; of all, if it is called after none of them.
-    """
+def _list_columns(name: str, tables: set[str], schema: Schema) -> list[Column]:
+    """The columns called ``name`` of ``tables``; of all, if it is called after none of them."""
     everywhere = schema.tables.values()
     meant = [table for table in everywhere if table.name.casefold() in tables]
-    columns = [c for t in meant or everywhere for c in t.columns if c.name.casefold() == name]
+    return [c for t in meant or everywhere for c in t.columns if c.name.casefold() == name]
+
+
+def _say_read_instead(name: str, tables: set[str], schema: Schema) -> str:
+    """What any other value is read as: NULL, or in a column without NULLs the first listed."""
+    read = [
+        "NULL" if column.nullable or not column.domain.values else f"'{column.domain.values[0]}'"
+        for column in _list_columns(name, tables, schema)
+    ]
+    return " or ".join(dict.fromkeys(read))
+
+
+def _list_declared_texts(name: str, tables: set[str], schema: Schema) -> tuple[str, ...] | None:
+    """All values that columns called ``name`` list, if every one of them is a text and does."""
     found: list[str] = []
-    for column in columns:
+    for column in _list_columns(name, tables, schema):
         if column.kind is not Kind.TEXT or column.domain.values is None:
             return None
         found += map(str, column.domain.values)
@@ -160,7 +173,11 @@ def _list_declared_texts(name: str, tables: set[str], schema: Schema) -> tuple[s
 
 
 def _describe_unlisted(
-    column: exp.Column, constant: exp.Literal, values: tuple[str, ...], reader: Reader
+    column: exp.Column,
+    constant: exp.Literal,
+    values: tuple[str, ...],
+    instead: str,
+    reader: Reader,
 ) -> QuestionRefusal:
     near = find_nearest(constant.name, values)
     question = None
@@ -177,7 +194,8 @@ def _describe_unlisted(
         "Q36",
         constant,
         f"'{constant.name}' is none of the declared values of '{column.name}'.",
-        why="any other value is read as NULL, so nobody has it: people would pay for no answer.",
+        why=f"any other value is read as {instead}, so nobody has it: people would pay for no "
+        "answer.",
         fix=told if question is None else Fix.asking(question),
     )
 

@@ -7,6 +7,7 @@ import re
 
 from sqlglot import exp
 
+from discreet.question.domain import Kind
 from discreet.question.functions import FUNCTIONS
 from discreet.question.sql.aggregates import NAMES
 from discreet.question.sql.dialect import (
@@ -100,6 +101,26 @@ def mend_quotes(torn: Torn) -> Mended:
         if node.name.startswith("$$") and node.name.endswith("$$") and len(node.name) > 3:
             node.replace(exp.Literal.string(node.name[2:-2]))
             yield "a text stands in single quotes: ", root
+
+
+def quote_values(torn: Torn) -> Mended:
+    """A declared value without quotes, compared with the column that has it, is a text."""
+    for root, node in torn.each(exp.Column):
+        compared = node.parent
+        if node.args.get("table") or not isinstance(compared, exp.EQ | exp.NEQ | exp.In):
+            continue
+        sides = [compared.this, compared.args.get("expression"), *compared.expressions]
+        names = {s.name.casefold() for s in sides if isinstance(s, exp.Column) and s is not node}
+        listed = {
+            str(value)
+            for _, table in torn.tables(node)
+            for column in table.columns
+            if column.name.casefold() in names
+            for value in column.domain.values or ()
+        }
+        if node.name in listed:
+            node.replace(exp.Literal.string(node.name))
+            yield "texts stand in single quotes: ", root
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -227,6 +248,29 @@ def select_all_there_is(torn: Torn) -> Mended:
 
 
 # --- kinds ---------------------------------------------------------------------------------------
+
+
+_YES = frozenset(("yes", "y", "true", "t", "1", "on"))
+_NO = frozenset(("no", "n", "false", "f", "0", "off"))
+
+
+def mend_booleans(torn: Torn) -> Mended:
+    """A column that is true or false, compared with a word for it."""
+    for root, node in torn.each(exp.EQ, exp.NEQ):
+        for side, other in ((node.this, node.expression), (node.expression, node.this)):
+            word = other.name.casefold() if isinstance(other, exp.Literal) else ""
+            if not isinstance(side, exp.Column) or word not in _YES | _NO:
+                continue
+            kinds = {
+                column.kind
+                for _, table in torn.tables(node)
+                for column in table.columns
+                if column.name.casefold() == side.name.casefold()
+            }
+            if kinds == {Kind.BOOLEAN}:
+                holds = (word in _YES) is isinstance(node, exp.EQ)
+                node.replace(side.copy() if holds else exp.Not(this=side.copy()))
+                yield f"'{side.name}' is true or false, and needs no text beside it: ", root
 
 
 def mend_kinds(torn: Torn) -> Mended:
