@@ -30,7 +30,7 @@ from discreet.engine.duckdb import DuckDBEngine
 from discreet.errors import BudgetRefusal, InvalidParameter, QuestionRefusal, Refusal
 from discreet.ledger import State
 from discreet.ledger.account import Account
-from discreet.publication import product
+from discreet.publication import product, synthetic
 from discreet.publication.folder import read_folder
 from discreet.publication.margins import Promise
 from discreet.publication.spend import Kind
@@ -268,12 +268,13 @@ def test_a_cell_that_was_measured_alone_has_the_margin_of_its_own_draw(home, mon
     ("declared", "before"),
     [
         ({"columns": ["city", "sick"], "rho": "1/50"}, 4),  # a fixed weight of independence
-        ({"columns": ["age", "city"], "rho": 5}, 5),  # fewer bins
+        ({"columns": ["age", "city"], "rho": 5}, 5),  # fewer bins, fewer looks
     ],
 )
 def test_rows_are_those_of_the_plan_that_made_them(home, monkeypatch, declared, before):
     """Later plans fit and group otherwise: other rows, and folders stay as they are."""
     earlier = product._EARLIER[before, Kind.GAUSSIAN]
+    monkeypatch.setattr(synthetic, "_HAZY", 100.0)  # noise hides little of these few rows, too
     with discreet.open(home) as curator:
         curator.make_release("now", of="visits", **declared)
         with monkeypatch.context() as patch:
@@ -426,6 +427,22 @@ def test_two_who_ask_for_one_name_at_once_are_not_both_charged(home, monkeypatch
         assert all(one.ask("SELECT COUNT(*) AS n FROM small").rows == told.rows for one in made)
     assert all(check.holds for check in verify_folder(home / "releases" / "small"))
     assert [one.name for one in (home / "releases").iterdir()] == ["small"]
+
+
+def test_who_opens_the_releases_at_once_has_the_same(home, monkeypatch):
+    """With two of them nobody would wait for the other, and both would pay."""
+    both = threading.Barrier(2)
+
+    class Slowly(releases.Releases):
+        def __init__(self, *given):
+            with suppress(threading.BrokenBarrierError):
+                both.wait(timeout=0.5)
+            super().__init__(*given)
+
+    monkeypatch.setattr(releases, "Releases", Slowly)
+    with discreet.open(home) as curator, ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: curator.releases, range(2))
+    assert first is second
 
 
 @pytest.mark.parametrize("other", [CITY, SICK], ids=["the same", "another"])

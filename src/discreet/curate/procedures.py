@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from discreet.curate.steps import CURATOR
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from discreet.publication.agenda import Division
     from discreet.publication.agenda import Given as Plan
     from discreet.publication.synopsis import Synopsis
+
+
+_OPENING = Lock()
+"""Held while releases are opened."""
 
 
 class Procedures:
@@ -339,7 +344,9 @@ class Procedures:
         if self._releases is None:
             from discreet.curate.releases import Releases
 
-            self._releases = Releases(self._curator, self._releases_folder)
+            with _OPENING:  # two who open them at once would not wait for each other
+                if self._releases is None:
+                    self._releases = Releases(self._curator, self._releases_folder)
         return self._releases
 
     def make_release(

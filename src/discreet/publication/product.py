@@ -78,7 +78,7 @@ _ALONE = 6
 """From this plan on, cells of one table that is measured alone have the law of their own draw."""
 _FINE = 6
 """From this plan on, pairs are measured in finer bins."""
-_COARSE = Settings(bins=64, rows_a_cell=16)
+_COARSE = Settings(bins=64, rows_a_cell=16, haste=1)
 _EARLIER = {
     **{(planner, kind): _COARSE for planner in range(1, _FINE) for kind in Kind},
     **{(planner, Kind.GAUSSIAN): replace(_COARSE, prior=0.02) for planner in range(1, _EVIDENT)},

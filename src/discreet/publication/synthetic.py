@@ -46,9 +46,11 @@ _MOST_BINS = 128
 _MANY_BINS = 64  # of each of very many columns: the numbers of all pairs are to be held
 _BINS_OF_ALL = 2**13
 _LEAST_BINS = 4
-_ROWS_A_CELL = 4.0  # deviations of a count that an even cell of a pair's finest table should hold
-_TELLING = 16.0  # that it should hold for a pair's coarsest table to tell anything
+_ROWS_A_CELL = 16.0  # deviations of a count that an even cell of a pair's finest table should hold
+_LEAST_ROWS_A_CELL = 4.0  # where tables are clear
+_FINER = 6.0  # with that power of how clear they are
 _HAZY = 8500.0  # rows times sharpness up to which eighty looks are enough
+_HASTE = 4.0  # looks grow with that power of how clear the tables are
 _USUAL_TABLES = 54.0  # pair tables that share the spend of the third stage, about
 
 
@@ -61,12 +63,12 @@ class Settings:
 
     ``bins`` are of a column at most; unless given, 128, and fewer of more than 64 columns.
     ``rows_a_cell`` is how many deviations of a count an even cell of the finest bins should hold;
-    unless given, four.
+    unless given, sixteen, down to four the less Gaussian noise hides.
 
     ``limits`` bound the model; unless given, 250,000 cells in a clique, and more of them together
     the more columns.  ``looks`` are taken at the tree while fitting; unless given, more the less
-    noise there is to overfit.  ``prior`` is the weight of independence in the fit; unless given,
-    that of greatest evidence.
+    noise there is to overfit; ``haste`` is how fast they become more, unless given 4.  ``prior``
+    is the weight of independence in the fit; unless given, that of greatest evidence.
     """
 
     histograms: float | None = None
@@ -75,6 +77,7 @@ class Settings:
     rows_a_cell: float | None = None
     limits: Limits | None = None
     looks: int | None = None
+    haste: float | None = None
     prior: float | None = None
 
     def shares(self, gaussian: bool) -> tuple[float, float, float]:
@@ -92,7 +95,10 @@ class Settings:
 
         ``columns`` are there, ``rows`` is about how many rows, ``spend`` the price of all stages.
         """
-        held = rows * _sharpness(spend) / (self.rows_a_cell or _ROWS_A_CELL)
+        # (With Laplace noise, slopes of finer bins spread more, and were smaller.)
+        finer = max(_measure_clarity(rows, spend), 1.0) ** _FINER if spend.gaussian else 1.0
+        wanted = self.rows_a_cell or max(_ROWS_A_CELL / finer, _LEAST_ROWS_A_CELL)
+        held = rows * _sharpness(spend) / wanted
         return int(np.clip(math.sqrt(held), _LEAST_BINS, self.most_bins(columns)))
 
     def limits_for(self, columns: int) -> Limits:
@@ -104,7 +110,7 @@ class Settings:
 
         ``rows`` is about how many there are, ``spend`` the price of all stages.
         """
-        clear = math.sqrt(rows * _sharpness(spend) / _HAZY)
+        clear = _measure_clarity(rows, spend) ** (self.haste or _HASTE)
         return self.looks or round(80 * min(max(clear, 1.0), 2.0))
 
 
@@ -266,7 +272,7 @@ def too_few(rows: float, spend: Spend) -> bool:
     >>> too_few(1300, price), too_few(9000, price)
     (True, False)
     """
-    return rows * _sharpness(spend) < _TELLING * _LEAST_BINS**2
+    return rows * _sharpness(spend) < _ROWS_A_CELL * _LEAST_BINS**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,6 +452,11 @@ def _independent(binnings: Sequence[Binning], pair: Pair, rows: float) -> Double
 def _sharpness(spend: Spend) -> float:
     """1 / the deviation of a count, were the spend divided over the usual tables as rho is."""
     return spend.sharpness if spend.gaussian else spend.sharpness / math.sqrt(_USUAL_TABLES)
+
+
+def _measure_clarity(rows: float, spend: Spend) -> float:
+    """One where noise begins to hide less than the model does; above it, less still."""
+    return math.sqrt(rows * _sharpness(spend) / _HAZY)
 
 
 def _whole_rows(histograms: Histograms) -> int:
